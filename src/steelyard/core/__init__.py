@@ -1,0 +1,1 @@
+"""Frozen records shared by every floor above; no input or output here."""

@@ -1,0 +1,158 @@
+"""Questions: what is asked of a state, and what a label for it may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+KINDS = ("choice", "score", "noul")
+SIDES = ("false", "true")
+Label = str | bool | int | float
+
+
+def scalar_text(value: object) -> str:
+    """Text of a scalar option label as JSON keys spell it (``1`` -> "1", ``True`` -> "true")."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def described(name: str, description: Any) -> str:
+    """``name``, or ``name: description`` when there is one."""
+    if description is None or description == "":
+        return name
+    text = description if isinstance(description, str) else json.dumps(description, ensure_ascii=False)
+    return f"{name}: {text}"
+
+
+class Question(msgspec.Struct, eq=False):
+    """One typed question; treat it as frozen.
+
+    Attributes
+    ----------
+    qid : str
+        Its id inside the case.
+    instructions : object
+        The prompt; part of the question's identity.
+    options : tuple of str
+        Keys of a probability map in the question's own order: labels, level indices or sides.
+    descriptions : sequence
+        What the author wrote beside each option, null where nothing.
+    names : tuple of str
+        For a noul question the words for false and true.
+    """
+
+    qid: str
+    instructions: Any
+    options: tuple[str, ...]
+    descriptions: Sequence[Any]
+    names: tuple[str, ...] = ()
+    _index: dict[str, int] | None = None
+
+    kind: ClassVar[str]
+    code: ClassVar[int]
+    label_type: ClassVar[type]
+    """Commonest type of a label; `gold` knows the others."""
+
+    @property
+    def index(self) -> dict[str, int]:
+        """Option key to its position; built when first wanted, as many questions are seen once."""
+        if self._index is None:
+            self._index = {option: i for i, option in enumerate(self.options)}
+        return self._index
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What each option says, as a model would read it."""
+        return tuple(map(described, self.options, self.descriptions))
+
+    def label_index(self) -> dict[Any, int]:
+        """Labels of `label_type` to their gold value."""
+        return self.index
+
+    def gold(self, label: object) -> float | None:
+        """Position (choice), level (score) or 0/1 (noul) of a label; None when it is not one."""
+        raise NotImplementedError
+
+
+class ChoiceQuestion(Question, eq=False):
+    """Pick one of the options."""
+
+    kind = "choice"
+    code = 0
+    label_type = str
+
+    def gold(self, label: object) -> float | None:
+        return self.index.get(label) if type(label) is str else None
+
+
+class ScoreQuestion(Question, eq=False):
+    """Place the state on ordered levels, index 0 first."""
+
+    kind = "score"
+    code = 1
+    label_type = int
+
+    def label_index(self) -> dict[Any, int]:
+        return {level: level for level in range(len(self.options))}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(described(f"level {key}", text) for key, text in zip(self.options, self.descriptions, strict=True))
+
+    def gold(self, label: object) -> float | None:
+        if type(label) is int or type(label) is float:
+            return label if 0 <= label <= len(self.options) - 1 else None
+        return None
+
+
+class NoulQuestion(Question, eq=False):
+    """Yes or no."""
+
+    kind = "noul"
+    code = 2
+    label_type = bool
+
+    def label_index(self) -> dict[Any, int]:
+        return {False: 0, True: 1}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(map(described, self.names, self.descriptions))
+
+    def gold(self, label: object) -> float | None:
+        return 1.0 if label is True else 0.0 if label is False else None
+
+
+class QuestionSet(msgspec.Struct, frozen=True, eq=False):
+    """All questions of a case, in the order they were written.
+
+    Attributes
+    ----------
+    questions : mapping of str to Question
+        By id, in the dataset's order.
+    bodies : mapping
+        The authored bodies: what an engine is sent.
+    n_keys : int
+        How many object keys the authored JSON holds, at every depth.
+    raw : bytes
+        The authored JSON text.
+    """
+
+    questions: dict[str, Question]
+    bodies: Mapping[str, Any]
+    n_keys: int
+    raw: bytes
+
+
+def option_bucket(kind: str, n_options: int) -> str:
+    """Name of the option-count bucket, such as ``choice:3-5``.
+
+    >>> option_bucket("choice", 2), option_bucket("choice", 5), option_bucket("score", 11)
+    ('choice:2', 'choice:3-5', 'score:11+')
+    """
+    for limit, name in ((2, "2"), (5, "3-5"), (10, "6-10")):
+        if n_options <= limit:
+            return f"{kind}:{name}"
+    return f"{kind}:11+"

@@ -1,0 +1,1 @@
+"""Wire formats: what files and replies look like. Knows no metric."""

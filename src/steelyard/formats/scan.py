@@ -1,0 +1,261 @@
+"""One pass over a dataset: every row checked, every label placed, all faults collected.
+
+Rows are read by the block. A block in which everything is plain is absorbed column by column; any
+other is read again line by line, so that each fault gets its place and each odd row its due.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import getitem, xor
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import astuple
+
+from steelyard.core.questions import Question, QuestionSet
+from steelyard.errors import MAX_SHOWN
+from steelyard.formats.columns import CaseColumns, repeats
+from steelyard.formats.jsontext import dumps, quote
+from steelyard.formats.questions import identity_text
+from steelyard.formats.rows import QuestionCache, Row, RowFault, decode_row, decode_rows, explain_row
+from steelyard.formats.rows import has_repeated_key, plain_row
+from steelyard.formats.source import BOM, LineSource
+
+MAX_WARNINGS = 20
+BLOCK_BYTES = 1 << 17
+_HASH = ord("#")
+_PLAIN_TAGS = frozenset({list, type(None), msgspec.UnsetType})
+_ABSENT = {None, UNSET}
+_PLAIN_NAME = frozenset({str, type(None), msgspec.UnsetType})
+Plan = dict[str, tuple[Callable[[Any], float], type, int, Question]]
+
+
+class _NotPlain(Exception):
+    """This block wants the slow way."""
+
+
+class Findings(msgspec.Struct):
+    """What a scan found: the first faults and warnings with their places, and how many in all."""
+
+    faults: list[str] = []
+    n_faults: int = 0
+    warnings: list[str] = []
+    n_warnings: int = 0
+
+    def fault(self, place: str, text: str) -> None:
+        """Count each line of `text` as a fault at `place`; keep the first few."""
+        for line in text.split("\n"):
+            self.n_faults += 1
+            if len(self.faults) < MAX_SHOWN:
+                self.faults.append(f"{place}: {line}")
+
+    def warn(self, text: str) -> None:
+        self.n_warnings += 1
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(text)
+
+
+def scan(source: LineSource, identities: set[str] | None = None) -> tuple[CaseColumns, Findings]:
+    """Check a whole dataset.
+
+    Parameters
+    ----------
+    source : LineSource
+        JSON Lines as FORMATS.md section 1 has it, plus optional `id` and `group`.
+    identities : set of str, optional
+        Filled with the identity text of every question asked.
+
+    Returns
+    -------
+    (CaseColumns, Findings)
+        Columns hold only rows without fault. A source without rows has one fault.
+    """
+    scanner = _Scanner(source, identities)
+    number, offset = 1, 0
+    with collector_paused():
+        for block in source.blocks(BLOCK_BYTES):
+            number += scanner.read_block(block, number, offset)
+            offset += len(block)
+    scanner.finish()
+    return scanner.columns, scanner.findings
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Hold back the cycle collector: a scan makes millions of objects and no cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Scanner:
+    def __init__(self, source: LineSource, identities: set[str] | None) -> None:
+        self.source = source
+        self.identities = identities
+        self.columns, self.findings = CaseColumns(), Findings()
+        self.states, self.ids, self.id_rows = array("q"), array("q"), array("q")
+        self.cache: QuestionCache[Plan] = QuestionCache(self._plan)
+
+    def _plan(self, questions: QuestionSet, kept: bool) -> Plan:
+        plan = {}
+        for place, (qid, question) in enumerate(questions.questions.items()):
+            # Both raise on a label they do not know; an index pays only when used again.
+            find = question.label_index().__getitem__ if kept or question.code else question.options.index
+            if self.identities is not None:
+                self.identities.add(identity_text(qid, questions.bodies[qid]))
+            plan[qid] = (find, question.label_type, self.columns.shape_code(question, place), question)
+        return plan
+
+    def read_block(self, block: bytes, number: int, offset: int) -> int:
+        """Take one block, its first line being `number` at byte `offset`; return its line count."""
+        n_lines = len(block.split(b"\n")) - block.endswith(b"\n")
+        try:
+            rows = decode_rows(block)
+            if len(rows) != n_lines:
+                raise _NotPlain
+            self._absorb(rows, block, (number, offset, len(block)))
+        except (msgspec.MsgspecError, RecursionError, RowFault, _NotPlain):
+            self._read_lines(block, number, offset)
+        return n_lines
+
+    def _read_lines(self, block: bytes, number: int, offset: int) -> None:
+        for at, line in enumerate(block.split(b"\n"), number):
+            text = line.strip()
+            if at == 1 and text.startswith(BOM):
+                text = text[len(BOM) :].strip()
+            if text and text[0] != _HASH:
+                try:
+                    self._read_line(text, (at, offset + line.find(text), len(text)))
+                except RowFault as fault:
+                    self.findings.fault(f"{self.source.name}:{at}", str(fault))
+            offset += len(line) + 1
+
+    def _read_line(self, text: bytes, place: tuple[int, int, int]) -> None:
+        row = decode_row(text)
+        if has_repeated_key(text):
+            explain_row(text)
+        row = plain_row(row, self.cache[bytes(row.questions)][0])
+        self._absorb([row], None, place)
+
+    def _absorb(self, rows: list[Row], block: bytes | None, place: tuple[int, int, int]) -> None:
+        """Add plain rows to the columns, or raise before anything was added."""
+        columns, n = self.columns, len(rows)
+        states, questions, expected, tags, *names, ids, groups = zip(*map(astuple, rows), strict=True)
+        raws = list(map(bytes, questions))
+        entries = list(map(self.cache.__getitem__, raws))
+        if block is not None:
+            absent = sum([column.count(UNSET) for column in (tags, ids, groups, *names)])
+            keys = 8 * n - absent + sum(map(len, expected)) + sum([q.n_keys for q, _ in entries])
+            _check_keys(block, keys, states)
+            _check_plain(tags, (ids, groups, *names))
+        flat = list(chain.from_iterable([t for t in tags if t]))
+        if not set(map(type, flat)) <= {str}:
+            raise _NotPlain
+        shapes, labels, golds = self._place_labels(expected, entries)
+        self._note_hashes(states, raws, ids)
+        columns.blocks.extend((len(columns), *place))
+        columns.n_labels.fromlist(list(map(len, expected)))
+        columns.n_tags.fromlist([len(t) if t else 0 for t in tags])
+        columns.tags.fromlist(list(map(columns.tag_names.__getitem__, flat)))
+        for column, codes, values in (
+            (columns.language, columns.languages, names[0]),
+            (columns.model, columns.models, names[1]),
+            (columns.group, columns.groups, groups),
+        ):
+            column.fromlist([-1] * n if values.count(UNSET) == n else list(map(codes.__getitem__, values)))
+        columns.shape.fromlist(shapes)
+        columns.label.fromlist(labels)
+        columns.gold.fromlist(golds)
+
+    def _place_labels(
+        self, expected: tuple[dict[str, Any], ...], entries: list[tuple[QuestionSet, Plan]]
+    ) -> tuple[list[int], list[int], list[float]]:
+        plans = [plan for _, plan in entries]
+        if set(map(len, expected)) != {1}:
+            plans = [plan for plan, labels in zip(plans, expected, strict=True) for _ in labels]
+        values = list(chain.from_iterable(map(dict.values, expected)))
+        types = list(map(type, values))
+        try:
+            found = list(map(getitem, plans, chain.from_iterable(expected)))
+            if types == [kind for _, kind, _, _ in found]:
+                golds = [find(label) for (find, *_), label in zip(found, values, strict=True)]
+            else:
+                golds = [question.gold(label) for (*_, question), label in zip(found, values, strict=True)]
+        except (KeyError, ValueError):
+            raise _NotPlain from None
+        if None in golds:
+            raise _NotPlain
+        code = self.columns.label_names
+        codes = [code[label] if kind is str else -1 for label, kind in zip(values, types, strict=True)]
+        return [shape for _, _, shape, _ in found], codes, golds
+
+    def _note_hashes(self, states: Sequence[Any], raws: list[bytes], ids: Sequence[Any]) -> None:
+        if not set(map(type, states)) <= {str}:
+            states = [state if type(state) is str else dumps(state) for state in states]
+        first = len(self.states)
+        self.states.fromlist(list(map(xor, map(hash, states), map(hash, raws))))
+        if ids.count(UNSET) < len(ids):
+            for row, value in enumerate(ids, first):
+                if value is not UNSET and value is not None:
+                    self.ids.append(hash((type(value), value)))
+                    self.id_rows.append(row)
+
+    def _row(self, row: int) -> Row:
+        first, _, offset, size = self.columns.block_of(row)
+        return decode_row(self.source.read_at(offset, size).split(b"\n")[row - first].strip())
+
+    def finish(self) -> None:
+        """Report what only the whole file shows: no rows, repeated ids, conflicting labels."""
+        name, line, findings = self.source.name, self.columns.line_of, self.findings
+        if not len(self.columns) and not findings.n_faults:
+            findings.fault(name, "holds no rows; write one JSON object a line")
+        for first, *others in sorted([self.id_rows[i] for i in group] for group in repeats(self.ids)):
+            for row in others:
+                value = quote(self._row(row).id)
+                findings.fault(f"{name}:{line(row)}", f"id {value} was used on line {line(first)}; ids are unique")
+        for first, *others in sorted(repeats(self.states)):
+            kept = self._row(first)
+            for row in others:
+                other = self._row(row)
+                if other.state != kept.state or bytes(other.questions) != bytes(kept.questions):
+                    continue
+                labels = other.expected
+                clash = [q for q in labels if q in kept.expected and kept.expected[q] != labels[q]]
+                if clash:
+                    findings.warn(
+                        f"{name}:{line(row)}: repeats line {line(first)} with another label for "
+                        f"{', '.join(map(quote, clash))}; one of them is wrong"
+                    )
+
+
+def _check_plain(tags: Sequence[Any], names: tuple[Sequence[Any], ...]) -> None:
+    """Leave the fast way unless tags are lists and names are text that is not blank."""
+    if not set(map(type, tags)) <= _PLAIN_TAGS:
+        raise _NotPlain
+    for column in names:
+        if column.count(UNSET) == len(column):
+            continue
+        distinct = set(column)
+        if not set(map(type, distinct)) <= _PLAIN_NAME or not all(map(str.strip, distinct - _ABSENT)):
+            raise _NotPlain
+
+
+def _check_keys(block: bytes, keys: int, states: Sequence[Any]) -> None:
+    """Leave the fast way unless no key can be repeated.
+
+    Every key has a colon, so as many colons as decoded keys means none was repeated; colons inside
+    text states are set aside first.
+    """
+    spare = block.count(b":") - keys
+    if spare and (b"\\u003" in block or spare != sum([s.count(":") for s in states if type(s) is str])):
+        raise _NotPlain
