@@ -10,6 +10,7 @@ import msgspec
 
 KINDS = ("choice", "score", "noul")
 SIDES = ("false", "true")
+_NAN = float("nan")
 Label = str | bool | int | float
 
 
@@ -66,6 +67,11 @@ class Question(msgspec.Struct, eq=False):
     def texts(self) -> tuple[str, ...]:
         """What each option says, as a model would read it."""
         return tuple(map(described, self.options, self.descriptions))
+
+    @property
+    def limit(self) -> float:
+        """Largest value a score or noul answer may take; NaN for a choice."""
+        return len(self.options) - 1.0 if self.code else _NAN
 
     def label_index(self) -> dict[Any, int]:
         """Labels of `label_type` to their gold value."""
