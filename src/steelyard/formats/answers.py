@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steelyard.core.questions import Question, QuestionSet, scalar_text
 from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS, Failure
 from steelyard.formats.jsontext import quote, type_name
+from steelyard.stats.grouping import ragged
 
 ROUNDING = 5e-5
 """Half a unit in the fourth decimal: what each of k rounded probabilities may be off by."""
@@ -88,13 +89,6 @@ class Answers(msgspec.Struct):
             if name != "probabilities":
                 columns[name] = columns[name][order]
         return cls(**columns, messages=messages)
-
-
-def ragged(starts: NDArray[np.int64], sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """Flat positions of runs that begin at `starts` and hold `sizes` items."""
-    total = int(sizes.sum())
-    ends = np.cumsum(sizes)
-    return np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
 
 
 class AnswerReader:

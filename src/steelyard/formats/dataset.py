@@ -13,14 +13,11 @@ from steelyard.core.cases import Case
 from steelyard.core.questions import QuestionSet
 from steelyard.core.requests import Request
 from steelyard.errors import MAX_SHOWN, DatasetError
-from steelyard.formats.columns import CaseColumns
 from steelyard.formats.jsontext import JsonFault, dumps, one_line
 from steelyard.formats.questions import questions_sha256
 from steelyard.formats.rows import QuestionCache, Row, decode_row
 from steelyard.formats.scan import scan
 from steelyard.formats.source import LineSource
-
-_READ_AHEAD = 1 << 16
 
 
 class Dataset:
@@ -49,7 +46,6 @@ class Dataset:
         self._cache: QuestionCache[None] = QuestionCache(lambda _questions, _kept: None)
         self._places: tuple[array[int], array[int]] | None = None
         self._sha256: str | None = None
-        self._ahead = (0, b"")
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Dataset:
@@ -108,7 +104,7 @@ class Dataset:
     def read(self, row: int) -> tuple[Row, QuestionSet]:
         """The decoded line of a row and its parsed questions."""
         offsets, sizes = self._located()
-        decoded = decode_row(self._text(offsets[row], sizes[row]))
+        decoded = decode_row(self.source.read_near(offsets[row], sizes[row]))
         return decoded, self._cache[bytes(decoded.questions)][0]
 
     def case(self, row: int) -> Case:
@@ -134,13 +130,6 @@ class Dataset:
             row, read.state, questions, None if read.id is UNSET else read.id, model or read.model or None
         )
 
-    def _text(self, offset: int, size: int) -> bytes:
-        start, ahead = self._ahead
-        if not start <= offset or offset + size > start + len(ahead):
-            start, ahead = offset, self.source.read_at(offset, max(size, _READ_AHEAD))
-            self._ahead = (start, ahead)
-        return ahead[offset - start : offset - start + size]
-
     def _located(self) -> tuple[array[int], array[int]]:
         """Byte offset and size of every row's text; found when first wanted."""
         if self._places is None:
@@ -161,6 +150,3 @@ def shown_warnings(dataset: Dataset) -> list[str]:
     shown = dataset.warnings[:MAX_SHOWN]
     rest = dataset.n_warnings - len(shown)
     return [*shown, f"... and {rest} more warning(s)"] if rest else shown
-
-
-__all__ = ["CaseColumns", "Dataset", "shown_warnings"]

@@ -18,6 +18,7 @@ from steelyard.formats.jsontext import one_line
 
 BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
+_READ_AHEAD = 1 << 16
 
 
 class LineSource:
@@ -34,6 +35,7 @@ class LineSource:
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
         self.name = name
+        self._ahead = (0, b"")
 
     @classmethod
     def open(cls, path: str | Path) -> LineSource:
@@ -72,6 +74,14 @@ class LineSource:
         if isinstance(self._stream, io.BytesIO):
             return bytes(self._stream.getbuffer()[offset : offset + size])
         return os.pread(self._stream.fileno(), size, offset)
+
+    def read_near(self, offset: int, size: int) -> bytes:
+        """As `read_at`, reading ahead for callers that go through the bytes in order."""
+        start, ahead = self._ahead
+        if not start <= offset or offset + size > start + len(ahead):
+            start, ahead = offset, self.read_at(offset, max(size, _READ_AHEAD))
+            self._ahead = (start, ahead)
+        return ahead[offset - start : offset - start + size]
 
     def sha256(self) -> str:
         """Digest of the bytes, unpacked."""

@@ -1,0 +1,1 @@
+"""Adapters to whatever answers requests; each file knows one engine and nothing else."""

@@ -1,0 +1,1 @@
+"""Numbers from the decisions table. Knows no file format."""

@@ -1,0 +1,49 @@
+"""Does the stated confidence mean what it says?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steelyard.metrics.decisions import Floats, Ints
+from steelyard.metrics.registry import Measurement, View, mean_of, metric, plain_value
+from steelyard.stats.bins import expected_calibration_error
+
+_NO_ECE = "a plug-in calibration error is biased upwards, so an interval around it would not cover"
+
+
+def paired(view: View) -> tuple[Floats, Floats, Ints]:
+    """Confidence, correctness and cluster of the answers that have both of the first."""
+    confidence, correct = view.column("confidence"), view.column("correct")
+    kept = ~np.isnan(confidence) & ~np.isnan(correct)
+    return confidence[kept], correct[kept], view.column("cluster")[kept]
+
+
+@metric("ece", better="lower", shared=True)
+def ece(view: View) -> Measurement | None:
+    """Expected calibration error of choice and yes/no answers over equal-width bins."""
+    confidence, correct, clusters = paired(view)
+    if not len(confidence):
+        return None
+    bins = view.settings.bins
+    value = expected_calibration_error(confidence, correct, bins)
+    return plain_value(value, clusters, _NO_ECE, better="lower", definition=f"ece/{bins}-equal-width/1")
+
+
+@metric("brier", better="lower", shared=True)
+def brier(view: View) -> Measurement | None:
+    """Mean squared distance of confidence from being right: the score of the top answer only."""
+    confidence, correct, clusters = paired(view)
+    squares = (confidence - correct) ** 2
+    found = mean_of(squares, clusters, better="lower", definition="brier/top-answer/1", upper=1.0)
+    # The pairwise mean is the published number; the exact one can differ in the last digit.
+    return found and Measurement(**{**_fields(found), "value": float(np.mean(squares))})
+
+
+@metric("mean_confidence", better="neither", shared=True)
+def mean_confidence(view: View) -> Measurement | None:
+    """Mean of the confidence column over every answer, score answers included."""
+    return mean_of(*view.defined("confidence"), better="neither", definition="mean_confidence/1", upper=1.0)
+
+
+def _fields(found: Measurement) -> dict[str, object]:
+    return {name: getattr(found, name) for name in found.__struct_fields__}

@@ -1,0 +1,1 @@
+"""Asking engines, keeping what they said, and judging it."""

@@ -1,0 +1,130 @@
+"""Dataset columns and answers joined into the decisions table."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.formats.answers import Answers
+from steelyard.formats.columns import CaseColumns
+from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Names, losses
+from steelyard.stats.grouping import ragged
+
+
+class RowFacts(msgspec.Struct):
+    """What is known of each dataset row once it was asked.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were to be asked, from the first.
+    ms, shared : arrays, shape (n_rows,)
+        Wall time of the call (NaN when it failed) and rows that shared it.
+    model : int array, shape (n_rows,)
+        Code of the model that answered, -1 for unknown.
+    models : list of str
+    """
+
+    n_rows: int
+    ms: Floats
+    shared: Floats
+    model: NDArray[np.int32]
+    models: list[str]
+
+
+def _array(column: array[int], dtype: type) -> NDArray[np.int64]:
+    return np.array(column, dtype)
+
+
+def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str]) -> Decisions:
+    """Build the decisions table.
+
+    Parameters
+    ----------
+    cases : CaseColumns
+        The dataset.
+    answers : Answers
+        One entry for each question of the first `facts.n_rows` rows, sorted by row and place.
+    facts : RowFacts
+    labels : list of str
+        Choice labels by code, covering gold and predictions.
+
+    Returns
+    -------
+    Decisions
+        One row a labelled question of those rows, in dataset order.
+    """
+    n_labels = _array(cases.n_labels, np.int64)[: facts.n_rows]
+    total = int(n_labels.sum())
+    row = np.repeat(np.arange(facts.n_rows), n_labels)
+    shape = _array(cases.shape, np.int64)[:total]
+    qid_names = sorted({qid for qid, *_ in cases.shapes})
+    qid_code = {qid: code for code, qid in enumerate(qid_names)}
+    keys = np.array([(qid_code[q], kind, size, place) for q, kind, size, place in cases.shapes], np.int64).reshape(-1, 4)
+    qid, kind, options, place = keys[shape].T
+    first = np.searchsorted(answers.row, np.arange(facts.n_rows))
+    at = first[row] + place
+    reason = answers.reason[at]
+    scored = reason == 0
+    gold = np.array(cases.gold, np.float64)[:total]
+    value = np.where(scored, answers.value[at], np.nan)
+    size = np.where(scored, answers.size[at], 0)
+    starts = np.cumsum(answers.size) - answers.size
+    flat = answers.probabilities[ragged(starts[at], size)]
+    found = losses(kind.astype(np.int8), gold, value, size, flat)
+    pred = np.where(scored, answers.pred[at], -1).astype(np.int32)
+    choice, noul = scored & (kind == 0), scored & (kind == 2)
+    correct = np.where(choice, pred == gold, np.where(noul, (value >= 0.5) == (gold == 1.0), np.nan))
+    group = _array(cases.group, np.int64)[: facts.n_rows]
+    cluster = np.where(group >= 0, len(cases) + group, np.arange(facts.n_rows))
+    tag_row, tag = _tags(cases, row, facts.n_rows)
+    return Decisions(
+        row=row,
+        place=place,
+        cluster=cluster[row],
+        qid=qid.astype(np.int32),
+        kind=kind.astype(np.int8),
+        options=options.astype(np.int32),
+        language=_array(cases.language, np.int32)[row],
+        model=facts.model[row],
+        status=np.where(scored, SCORED, ERRORED).astype(np.int8),
+        reason=reason,
+        gold=gold,
+        gold_label=_array(cases.label, np.int32)[:total],
+        pred=pred,
+        pred_label=np.where(scored, answers.label[at], -1).astype(np.int32),
+        value=value,
+        confidence=np.where(scored, answers.confidence[at], np.nan),
+        source=np.where(scored, answers.source[at], 0).astype(np.int8),
+        stated=np.where(scored, answers.stated[at], np.nan),
+        p_gold=found.p_gold,
+        correct=correct,
+        error=np.where(scored & (kind == 1), np.abs(value - gold), np.nan),
+        brier=found.brier,
+        log_loss=found.log_loss,
+        rps=found.rps,
+        level_correct=found.level_correct,
+        tied=found.tied,
+        tag_row=tag_row,
+        tag=tag,
+        names=Names(qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels),
+    )
+
+
+def _tags(
+    cases: CaseColumns, row: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Pairs of table row and tag code, each once, sorted by table row."""
+    counts = _array(cases.n_tags, np.int64)
+    starts = (np.cumsum(counts) - counts)[:n_rows]
+    sizes = counts[:n_rows][row]
+    tags = _array(cases.tags, np.int64)[ragged(starts[row], sizes)]
+    pairs = np.repeat(np.arange(len(row)), sizes)
+    n_tags = max(1, len(cases.tag_names))
+    key = pairs * n_tags + tags
+    if len(key) and np.any(key[1:] <= key[:-1]):
+        key = np.unique(key)
+    return key // n_tags, (key % n_tags).astype(np.int32)

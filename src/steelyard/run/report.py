@@ -1,0 +1,256 @@
+"""The report: a pure function of the dataset and the reply log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from steelyard._version import __version__
+from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS
+from steelyard.formats.answers import Answers
+from steelyard.formats.dataset import Dataset
+from steelyard.formats.files import whole_file
+from steelyard.formats.jsontext import digest, loads, pretty
+from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
+from steelyard.metrics.decisions import ERRORED, Decisions
+from steelyard.metrics.measure import Measured, Measurements, measure, metrics_for
+from steelyard.metrics.registry import Settings
+from steelyard.metrics.timing import timing_metrics
+from steelyard.run.judge import RowFacts, join
+from steelyard.run.log import RunLog
+from steelyard.run.runner import Asked
+
+PEER_DIMENSIONS = ("language", "model", "qid", "tag")
+_ROW_REASONS = {
+    1 + REASONS.index(name)
+    for name in (
+        "timeout",
+        "engine_failed",
+        "no_recorded_reply",
+        "recorded_error",
+        "wrong_count",
+        "unexpected_question",
+    )
+}
+
+
+class Report:
+    """What a run showed.
+
+    Attributes
+    ----------
+    config, overall, slices : dict
+        As `laya-evals-report/1` has them; only the peer's metric names.
+    measurements : Measurements
+        Every metric with n, cases, interval and definition, overall and by slice.
+    counts : dict
+        What became of every question asked.
+    engine, identity : dict
+    table : Decisions
+        The judged answers the numbers come from.
+    """
+
+    def __init__(
+        self, dataset: Dataset, asked: Asked, log: RunLog, settings: Settings, config: Mapping[str, Any], engine: Any
+    ) -> None:
+        self._dataset, self._log = dataset, log
+        self.table = join(dataset.columns, asked.answers, asked.facts, asked.labels)
+        self.measurements = measure(self.table, settings)
+        self._settings = settings
+        self._within = tuple(f"score_within_{tolerance:g}" for tolerance in settings.score_within)
+        shared = [metric.name for metric in metrics_for(settings) if metric.shared]
+        self.overall = _values(self.measurements.overall, shared)
+        self.overall |= timing_metrics(asked.facts.ms, asked.facts.shared)
+        self.slices = {
+            dimension: {value: _values(found, shared) for value, found in values.items()}
+            for dimension, values in self.measurements.slices.items()
+            if dimension in PEER_DIMENSIONS
+        }
+        self.counts = _counts(dataset, self.table, asked)
+        self.engine = engine
+        self.config = _config(dataset, self.table, asked, config)
+        self.identity = {
+            "dataset_sha256": self.config["dataset_sha256"],
+            "questions_sha256": self.config["questions_sha256"],
+            "engine": engine,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The report without its cases, as plain JSON values."""
+        return {
+            "config": self.config,
+            "overall": dict(sorted(self.overall.items())),
+            "slices": self.slices,
+            "counts": self.counts,
+            "measurements": {
+                "overall": msgspec.to_builtins(self.measurements.overall),
+                "slices": msgspec.to_builtins(self.measurements.slices),
+            },
+            "confusion": confusion(self.table),
+            "engine": self.engine,
+            "identity": self.identity,
+        }
+
+    def cases(self) -> Iterator[dict[str, Any]]:
+        """Every scored answer in dataset order, with what is needed to join and inspect it."""
+        table = self.table
+        replies = self._log.lines()
+        row, reply, case, digested = -1, b"", None, ""
+        for at in np.flatnonzero(table.status != ERRORED).tolist():
+            if table.row[at] != row:
+                row = int(table.row[at])
+                while (found := next(replies))[0] != row:
+                    pass
+                reply = loads(found[1])["answers"]
+                case, digested = self._dataset.case(row), ""
+            assert case is not None
+            digested = digested or digest(case.state)
+            qid = table.names.qids[table.qid[at]]
+            model = table.model[at]
+            yield {
+                "row": row,
+                "id": case.id,
+                "group": case.group,
+                "state_sha256": digested,
+                "qid": qid,
+                "question": case.questions.bodies[qid],
+                "language": case.language,
+                "model": table.names.models[model] if model >= 0 else None,
+                "tags": list(case.tags),
+                "expected": case.expected[qid],
+                "answer": reply[qid],  # type: ignore[index]
+                "confidence": _number(table.confidence[at]),
+                "confidence_source": CONFIDENCE_SOURCES[table.source[at]],
+                "correct": None if np.isnan(table.correct[at]) else bool(table.correct[at]),
+                "scores": self._scores(at),
+            }
+
+    def _scores(self, at: int) -> dict[str, float | None]:
+        table = self.table
+        correct, kind = _number(table.correct[at]), table.kind[at]
+        error = _number(table.error[at])
+        scores = {
+            "choice_accuracy": correct if kind == 0 else None,
+            "noul_accuracy": correct if kind == 2 else None,
+            "score_mae": error,
+            "mean_confidence": _number(table.confidence[at]),
+        }
+        for name, tolerance in zip(self._within, self._settings.score_within, strict=True):
+            scores[name] = None if error is None else float(error <= tolerance)
+        return scores
+
+    def to_json(self, *, cases: bool = True) -> dict[str, Any]:
+        """The whole report as plain JSON values."""
+        return self.document() | {"cases": list(self.cases()) if cases else []}
+
+    def write_json(self, path: str | Path, *, cases: bool = True) -> None:
+        """Write the report whole or not at all, cases one a line and never all in memory.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written; what stood there is untouched.
+        """
+        head = pretty(self.document())
+        with whole_file(path) as stream:
+            stream.write(head[: head.rindex("\n")].encode() + b',\n  "cases": [')
+            between = b"\n"
+            for case in self.cases() if cases else ():
+                stream.write(between + b"    " + pretty(case, indent=None).encode())
+                between = b",\n"
+            stream.write(b"]\n}" if between == b"\n" else b"\n  ]\n}")
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _values(found: Measured, names: list[str]) -> dict[str, float]:
+    return {name: found[name].value for name in sorted(names) if name in found}
+
+
+def _counts(dataset: Dataset, table: Decisions, asked: Asked) -> dict[str, Any]:
+    errored = table.status == ERRORED
+    reasons = np.bincount(table.reason[errored], minlength=len(REASONS) + 1)
+    sources = np.bincount(table.source[~errored], minlength=len(CONFIDENCE_SOURCES))
+    asked_for = len(asked.answers.row)
+    by_reason = {name: int(reasons[1 + code]) for code, name in enumerate(REASONS) if reasons[1 + code]}
+    if asked_for > len(table):
+        by_reason["unlabelled"] = asked_for - len(table)
+    return {
+        "rows": asked.facts.n_rows,
+        "questions": asked_for,
+        "scored": int(np.count_nonzero(~errored)),
+        "errored": int(np.count_nonzero(errored)),
+        "not_applicable": asked_for - len(table),
+        "by_reason": by_reason,
+        "rows_errored": len(np.unique(table.row[errored])),
+        "ties_at_top": int(np.count_nonzero(table.tied)),
+        "confidence_sources": {name: int(sources[i]) for i, name in enumerate(CONFIDENCE_SOURCES) if sources[i]},
+    }
+
+
+def _config(dataset: Dataset, table: Decisions, asked: Asked, given: Mapping[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "schema": SCHEMA,
+        "coverage_metric_definition": COVERAGE_DEFINITION,
+        "dataset": dataset.name,
+        "dataset_sha256": dataset.sha256,
+        "questions_sha256": dataset.questions_sha256,
+        "steelyard_version": __version__,
+    }
+    config |= given
+    if "timing" in config:
+        config["timing"] = config["timing"] | call_counts(asked.facts)
+    errored = _errored(table, asked.answers)
+    return config | ({"errored": errored} if errored else {})
+
+
+def call_counts(facts: RowFacts) -> dict[str, int]:
+    """Calls issued, failed ones among them, and how rows were spread over them."""
+    shared = facts.shared
+    return {
+        "chunks": round(float((1.0 / shared).sum())),
+        "rows_grouped": int(np.count_nonzero(shared > 1)),
+        "rows_alone": int(np.count_nonzero(shared == 1)),
+        "max_chunk": int(shared.max()) if len(shared) else 0,
+    }
+
+
+def _errored(table: Decisions, answers: Answers) -> list[dict[str, Any]]:
+    """Rows whose call failed, and single questions without a usable answer, in dataset order."""
+    entries: dict[tuple[int, int], dict[str, Any]] = {}
+    for at in np.flatnonzero(answers.reason).tolist():
+        row, reason = int(answers.row[at]), int(answers.reason[at])
+        if reason in _ROW_REASONS:
+            message = answers.messages[row, int(answers.place[at])]
+            entries.setdefault((row, -1), {"index": row, "error": f"{REASONS[reason - 1]}: {message}"})
+    for at in np.flatnonzero(table.status == ERRORED).tolist():
+        row, place, reason = int(table.row[at]), int(table.place[at]), int(table.reason[at])
+        if reason not in _ROW_REASONS:
+            text = f"{REASONS[reason - 1]}: {answers.messages[row, place]}"
+            entries[row, place] = {"index": row, "question": table.names.qids[table.qid[at]], "error": text}
+    return [entries[key] for key in sorted(entries)]
+
+
+def confusion(table: Decisions) -> dict[str, dict[str, dict[str, int]]]:
+    """Counts of gold against answer for choice and yes/no questions, by question id."""
+    kept = np.flatnonzero(~np.isnan(table.correct))
+    noul = table.kind[kept] == 2
+    said_yes = table.value[kept] >= 0.5
+    gold = np.where(noul, table.gold[kept] - 2, table.gold_label[kept]).astype(np.int64)
+    pred = np.where(noul, said_yes - 2.0, table.pred_label[kept]).astype(np.int64)
+    triples, counts = np.unique(np.stack([table.qid[kept], gold, pred]), axis=1, return_counts=True)
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for (qid, truth, answer), n in zip(triples.T.tolist(), counts.tolist(), strict=True):
+        names = found.setdefault(table.names.qids[qid], {})
+        names.setdefault(_side(table, truth), {})[_side(table, answer)] = n
+    return found
+
+
+def _side(table: Decisions, code: int) -> str:
+    return table.names.labels[code] if code >= 0 else ("true" if code == -1 else "false")

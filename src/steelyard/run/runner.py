@@ -1,0 +1,260 @@
+"""A run: plan, ask, check and keep, until every row has its reply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from steelyard.core.questions import QuestionSet
+from steelyard.core.requests import REASONS, Ability, CallOptions, Failure, Reply, Request
+from steelyard.engines._base import Engine
+from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
+from steelyard.formats.answers import AnswerReader, Answers
+from steelyard.formats.columns import Names
+from steelyard.formats.dataset import Dataset
+from steelyard.formats.replies import ParsedReply, encode_reply, parse_reply
+from steelyard.run.ask import Pool, ask_in_turn
+from steelyard.run.judge import RowFacts
+from steelyard.run.log import RunLog
+from steelyard.run.plan import plan_calls, preflight
+
+FLUSH_ROWS = 1024
+FLUSH_SECONDS = 0.005
+
+Progress = Callable[[int, int, int], None]
+"""Told rows done, rows in all, and rows with an error, now and then."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is made.
+
+    `on_error` is ``fail`` (stop at the first errored row) or ``skip`` (record it and go on). The
+    last four change no answer, so a run may be taken up with other values of them.
+    """
+
+    batch_size: int = 1
+    sort_by_length: bool = False
+    min_confidence: float | None = None
+    model: str | None = None
+    limit: int | None = None
+    on_error: str = "fail"
+    concurrency: int = 1
+    timeout: float | None = None
+    retry_errors: bool = False
+
+    def call_options(self) -> CallOptions:
+        """The part that travels with every call."""
+        return CallOptions(self.batch_size, self.sort_by_length, self.min_confidence)
+
+    def identity(self) -> dict[str, Any]:
+        """The part that belongs to a run's identity."""
+        return {
+            "batch_size": self.batch_size,
+            "sort_by_length": self.sort_by_length,
+            "min_confidence": self.min_confidence,
+            "model": self.model,
+            "limit": self.limit,
+        }
+
+
+class Asked(msgspec.Struct):
+    """Everything a run observed, ready to be joined with the dataset."""
+
+    answers: Answers
+    facts: RowFacts
+    labels: list[str]
+
+
+class Interrupted(Exception):
+    """The run was told to stop; `done` of `total` rows are kept."""
+
+    def __init__(self, done: int, total: int, signal: int) -> None:
+        super().__init__(f"{done} of {total} rows done")
+        self.done, self.total, self.signal = done, total, signal
+
+
+class Collector:
+    """Takes replies in any order, checks them by the block, and keeps what was found."""
+
+    def __init__(self, dataset: Dataset, n_rows: int) -> None:
+        self.dataset = dataset
+        self.n_rows = n_rows
+        self.reader = AnswerReader(dataset.columns.label_names.list())
+        self._blocks: list[Answers] = []
+        self._pending: list[tuple[int, QuestionSet, Any]] = []
+        self._models = Names()
+        self._pinned = dataset.columns.models.list()
+        self.done = np.zeros(n_rows, bool)
+        self.errored = 0
+        self._ms, self._shared = np.full(n_rows, np.nan), np.ones(n_rows)
+        self._model = np.full(n_rows, -1, np.int32)
+
+    def add(self, questions: QuestionSet, reply: ParsedReply) -> None:
+        """Take one reply; it is checked at the next `flush`."""
+        row = reply.row
+        self._pending.append((row, questions, reply.answers))
+        self.done[row] = True
+        if reply.ms is not None:
+            self._ms[row] = reply.ms
+        self._shared[row] = reply.shared
+        pin = self.dataset.columns.model[row]
+        self._model[row] = self._models[self._pinned[pin] if pin >= 0 else reply.model]
+
+    def take_all(self, replies: Iterable[ParsedReply], *, retry_errors: bool = False) -> None:
+        """Take logged replies; rows past the end are passed over, failed ones on request."""
+        for reply in replies:
+            if reply.row >= self.n_rows or (retry_errors and isinstance(reply.answers, Failure)):
+                continue
+            self.add(self.dataset.read(reply.row)[1], reply)
+            if len(self._pending) >= FLUSH_ROWS:
+                self.flush()
+        self.flush()
+
+    def require_all(self, name: str) -> None:
+        """Refuse to judge a run that is not finished.
+
+        Raises
+        ------
+        ReportError
+            Some rows have no reply yet.
+        """
+        if not self.done.all():
+            missing = int(np.count_nonzero(~self.done))
+            raise ReportError(f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first")
+
+    def flush(self) -> Answers | None:
+        """Check what came in since the last time; None when nothing did."""
+        if not self._pending:
+            return None
+        block = self.reader.take(self._pending)
+        self._pending = []
+        self._blocks.append(block)
+        self.errored += len(np.unique(block.row[block.reason > 0]))
+        return block
+
+    @property
+    def waiting(self) -> int:
+        """Replies not yet checked."""
+        return len(self._pending)
+
+    def finish(self) -> Asked:
+        """All answers, sorted, with the facts of their rows."""
+        self.flush()
+        facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, self._models.list())
+        return Asked(Answers.join(self._blocks), facts, list(self.reader.labels))
+
+
+class Runner:
+    """One run of an engine over a dataset, kept in a log."""
+
+    def __init__(self, dataset: Dataset, engine: Engine, options: RunOptions, log: RunLog, progress: Progress) -> None:
+        self.dataset, self.engine, self.options, self.log = dataset, engine, options, log
+        self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
+        self.collector = Collector(dataset, self.total)
+        self._progress = progress
+        self._lines: list[tuple[int, bytes]] = []
+        self._flushed = time.perf_counter()
+
+    def identity(self) -> dict[str, Any]:
+        """What a run folder must agree on before it is taken up again."""
+        return {
+            "dataset": {"sha256": self.dataset.sha256, "rows": len(self.dataset)},
+            "questions_sha256": self.dataset.questions_sha256,
+            "engine": engine_identity(self.engine),
+            "settings": self.options.identity(),
+        }
+
+    def run(self) -> Asked:
+        """Take up the log, ask what is missing, and return everything observed.
+
+        Raises
+        ------
+        InputError, IncomparableError, ReportError
+            Before the first call.
+        InvalidAnswerError, EngineFailedError
+            A row errored and the run was to stop on errors.
+        Interrupted
+            The run was told to stop.
+        """
+        options = self.options.call_options()
+        preflight(self.engine, self.dataset, options, self.options.model)
+        self.log.open(self.identity())
+        self.collector.take_all(self.log.read(), retry_errors=self.options.retry_errors)
+        missing = np.flatnonzero(~self.collector.done).tolist()
+        if missing:
+            self._ask(missing, options)
+        return self.collector.finish()
+
+    def _ask(self, missing: list[int], options: CallOptions) -> None:
+        try:
+            self.engine.prepare(self.dataset, options)
+            calls = self._requests(missing, options)
+            concurrent = Ability.CONCURRENT in self.engine.abilities and self.options.concurrency > 1
+            if concurrent or self.options.timeout:
+                workers = self.options.concurrency if concurrent else 1
+                Pool(self.engine, calls, options, workers, self.options.timeout).run(self._deliver)
+            else:
+                ask_in_turn(self.engine, calls, options, self._deliver)
+            self._flush()
+        except KeyboardInterrupt as stop:
+            self._flush(stopping=True)
+            raise Interrupted(int(self.collector.done.sum()), self.total, getattr(stop, "signal", 2)) from None
+        finally:
+            self.engine.close()
+
+    def _requests(self, rows: list[int], options: CallOptions) -> Iterator[Sequence[Request]]:
+        model = self.options.model
+        for call in plan_calls(self.engine, self.dataset, rows, options, model):
+            yield [self.dataset.request(row, model) for row in call]
+
+    def _deliver(self, requests: Sequence[Request], replies: Sequence[Reply], ms: float | None) -> None:
+        shared = len(requests)
+        for request, reply in zip(requests, replies, strict=True):
+            line = encode_reply(reply, ms, shared)
+            self._lines.append((request.row, line))
+            self.collector.add(request.questions, parse_reply(line))
+        if self.collector.waiting >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self, *, stopping: bool = False) -> None:
+        lines, self._lines = self._lines, []
+        block = self.collector.flush()
+        self._flushed = time.perf_counter()
+        if block is None:
+            return
+        fault = None if self.options.on_error == "skip" or not block.messages else self._first_fault(block)
+        if fault is not None:
+            bad = set(block.row[block.reason > 0].tolist())
+            lines = [(row, line) for row, line in lines if row not in bad]
+        self.log.append([line for _, line in lines])
+        if fault is not None and not stopping:
+            raise fault
+        self._progress(int(self.collector.done.sum()), self.total, self.collector.errored)
+
+    def _first_fault(self, block: Answers) -> Exception | None:
+        for at in np.flatnonzero(block.reason):
+            row, place = int(block.row[at]), int(block.place[at])
+            case = self.dataset.case(row)
+            qid = list(case.questions.questions)[place]
+            reason = REASONS[block.reason[at] - 1]
+            if reason == "missing_answer" and qid not in case.expected:
+                continue
+            message = block.messages[row, place]
+            kind = InvalidAnswerError if reason.startswith("invalid") else EngineFailedError
+            hint = "--on-error skip records such rows and goes on"
+            return kind(f"{self.dataset.place(row)}: row {row}, question {qid}: {message}; {hint}")
+        return None
+
+
+def engine_identity(engine: Engine) -> dict[str, Any]:
+    """What tells one engine from another in reports and run folders."""
+    return {
+        "name": engine.name,
+        "target": engine.target,
+        "revision": engine.revision,
+        "settings": dict(engine.settings),
+    }

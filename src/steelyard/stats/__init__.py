@@ -1,0 +1,1 @@
+"""Statistics on plain arrays: numpy and the standard library only."""

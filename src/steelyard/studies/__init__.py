@@ -1,0 +1,1 @@
+"""One plan-and-judge pair a file; each becomes a command of its own."""

@@ -1,0 +1,196 @@
+"""Labelled evaluation: how good are the answers on data whose answers are known?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from steelyard.engines._base import Engine
+from steelyard.engines.python import PythonEngine
+from steelyard.engines.spec import make_engine
+from steelyard.errors import InputError
+from steelyard.formats.dataset import Dataset
+from steelyard.formats.replies import encode_reply
+from steelyard.formats.report import read_report, rows_of
+from steelyard.metrics.registry import Settings
+from steelyard.run.log import RunLog, read_run, refuse_change
+from steelyard.run.report import Report
+from steelyard.run.runner import Collector, Progress, Runner, RunOptions, engine_identity
+
+_LATENCY = "per request: wall time of the call that returned it, unsplit"
+_COST = "per decision: that call divided by the rows it held"
+
+
+def _silent(done: int, total: int, errored: int) -> None:
+    """Progress for callers that want none."""
+
+
+def evaluate(
+    engine: Engine | str | Callable[..., Any] | Any,
+    dataset: Dataset,
+    *,
+    options: RunOptions | None = None,
+    settings: Settings | None = None,
+    out: str | Path | None = None,
+    progress: Progress = _silent,
+) -> Report:
+    """Score a labelled dataset on an engine.
+
+    Parameters
+    ----------
+    engine : Engine, str or object
+        An engine, a spec such as ``"scripted,accuracy=0.9"``, or anything with
+        ``predict(state, questions)``.
+    dataset : Dataset
+    options : RunOptions, optional
+        How the engine is asked; by default one row at a time, stopping at the first error.
+    settings : Settings, optional
+        How answers are judged; by default 15 bins.
+    out : path, optional
+        Run folder; an unfinished run found there is taken up.
+    progress : callable, optional
+        Told rows done, rows in all and rows errored, now and then.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError, IncomparableError
+        Before anything is asked.
+    EngineError
+        While asking, when `options.on_error` is ``fail``.
+
+    Examples
+    --------
+    >>> question = {"type": "noul", "instructions": "Is it urgent?"}
+    >>> rows = [{"state": s, "questions": {"q": question}, "expected": {"q": "!" in s}} for s in ("now!", "later")]
+    >>> report = evaluate(lambda state, questions: {"q": {"noul": 0.9 if "!" in state else 0.2}},
+    ...                   Dataset.from_rows(rows))
+    >>> accuracy = report.measurements.overall["noul_accuracy"]
+    >>> accuracy.value, accuracy.n, accuracy.cases
+    (1.0, 2, 2)
+    """
+    options = options or RunOptions()
+    check_options(options)
+    engine = as_engine(engine)
+    log = RunLog(None if out is None else Path(out))
+    try:
+        asked = Runner(dataset, engine, options, log, progress).run()
+    finally:
+        log.close()
+    for warning in log.warnings:
+        dataset.warnings.append(warning)
+    settings = settings or Settings()
+    config = {"timing": _timing(options)} | _judging(settings)
+    return Report(dataset, asked, log, settings, config, engine_identity(engine))
+
+
+def as_engine(engine: Any) -> Engine:
+    """An engine from a spec, a live object, or itself."""
+    if isinstance(engine, Engine):
+        return engine
+    return make_engine(engine) if isinstance(engine, str) else PythonEngine.wrap(engine)
+
+
+def check_options(options: RunOptions) -> None:
+    """Refuse options no run can have.
+
+    Raises
+    ------
+    InputError
+        Names the option and the range it must be in.
+    """
+    for name, low in (("batch_size", 1), ("concurrency", 1), ("limit", 1)):
+        value = getattr(options, name)
+        if value is not None and (type(value) is not int or value < low):
+            raise InputError(f"{name} must be a whole number of at least {low}, got {value!r}")
+    confidence = options.min_confidence
+    if confidence is not None and not (type(confidence) in (int, float) and 0 <= confidence <= 1):
+        raise InputError(f"min_confidence must be a number from 0 to 1, got {confidence!r}")
+    if options.timeout is not None and not 0 < options.timeout < float("inf"):
+        raise InputError(f"timeout must be a positive number of seconds, got {options.timeout!r}")
+    if options.on_error not in ("fail", "skip"):
+        raise InputError(f'on_error must be "fail" or "skip", got {options.on_error!r}')
+
+
+def _timing(options: RunOptions) -> dict[str, Any]:
+    grouped = options.batch_size > 1
+    return {
+        "latency_metric": _LATENCY,
+        "cost_metric": _COST,
+        "batch_size": options.batch_size if grouped else None,
+        "batch_form": "states" if grouped else None,
+        "sort_by_length": options.sort_by_length,
+        "sort_by_length_sent": options.sort_by_length and grouped,
+        "min_confidence": options.min_confidence,
+        "min_confidence_sent": options.min_confidence is not None,
+    }
+
+
+def _judging(settings: Settings) -> dict[str, Any]:
+    judging: dict[str, Any] = {"ece_bins": settings.bins}
+    if settings.score_within:
+        judging["score_within"] = list(settings.score_within)
+    return judging
+
+
+def rescore_run(folder: str | Path, dataset: Dataset, settings: Settings) -> Report:
+    """Judge a run folder again, without the engine.
+
+    Raises
+    ------
+    IncomparableError
+        The run was made on another dataset.
+    ReportError
+        The folder is not a run, or its log is damaged or unfinished.
+    """
+    folder = Path(folder)
+    record = read_run(folder)
+    refuse_change(
+        {"dataset": record.get("dataset"), "questions_sha256": record.get("questions_sha256")},
+        {
+            "dataset": {"sha256": dataset.sha256, "rows": len(dataset)},
+            "questions_sha256": dataset.questions_sha256,
+        },
+        str(folder),
+    )
+    options = RunOptions(**record["settings"])
+    log = RunLog(folder)
+    total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
+    collector = Collector(dataset, total)
+    collector.take_all(log.read())
+    collector.require_all(str(folder))
+    config = {"timing": _timing(options)} | _judging(settings)
+    return Report(dataset, collector.finish(), log, settings, config, record["engine"])
+
+
+def rescore_report(path: str | Path, settings: Settings) -> Report:
+    """Judge the cases of a saved report again.
+
+    Identity, timings and provenance are the saved report's own: the cases cannot tell them.
+
+    Raises
+    ------
+    ReportError
+        Not a report, or one without cases.
+    """
+    saved = read_report(path)
+    rows, replies = rows_of(saved, str(path))
+    dataset = Dataset.from_rows(rows, str(path))
+    log = RunLog(None)
+    log.start()
+    log.append([encode_reply(reply, None, 1) for reply in replies])
+    log.close()
+    collector = Collector(dataset, len(dataset))
+    collector.take_all(log.read())
+    if "score_within" in saved["config"] and not settings.score_within:
+        settings = Settings(settings.bins, tuple(saved["config"]["score_within"]))
+    config: Mapping[str, Any] = {
+        key: value for key, value in saved["config"].items() if key not in ("errored", "laya_version", "timing")
+    }
+    report = Report(dataset, collector.finish(), log, settings, {**config, **_judging(settings)}, saved.get("engine"))
+    report.overall |= {name: value for name, value in saved["overall"].items() if name.endswith("_ms")}
+    return report
