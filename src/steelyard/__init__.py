@@ -1,0 +1,97 @@
+"""steelyard: weigh typed-decision models.
+
+State and questions go in, typed answers with probabilities come out; steelyard says how good the
+answers are, how far their confidence can be trusted, and how sure it is of every number it prints.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from steelyard._version import __version__
+
+if TYPE_CHECKING:
+    from steelyard.core.cases import Case
+    from steelyard.core.questions import ChoiceQuestion, NoulQuestion, QuestionSet, ScoreQuestion
+    from steelyard.core.requests import Ability, CallOptions, Failure, Reply, Request
+    from steelyard.engines._base import Engine
+    from steelyard.engines.spec import make_engine
+    from steelyard.errors import (
+        DatasetError,
+        EngineError,
+        IncomparableError,
+        InputError,
+        ReportError,
+        SteelyardError,
+    )
+    from steelyard.formats.dataset import Dataset
+    from steelyard.metrics.decisions import Decisions
+    from steelyard.metrics.registry import Measurement, Settings
+    from steelyard.run.report import Report
+    from steelyard.run.runner import RunOptions
+    from steelyard.studies.labelled import evaluate, rescore_report, rescore_run
+
+_HOMES = {
+    "core.cases": ("Case",),
+    "core.questions": ("ChoiceQuestion", "NoulQuestion", "QuestionSet", "ScoreQuestion"),
+    "core.requests": ("Ability", "CallOptions", "Failure", "Reply", "Request"),
+    "engines._base": ("Engine",),
+    "engines.spec": ("make_engine",),
+    "errors": (
+        "DatasetError",
+        "EngineError",
+        "IncomparableError",
+        "InputError",
+        "ReportError",
+        "SteelyardError",
+    ),
+    "formats.dataset": ("Dataset",),
+    "metrics.decisions": ("Decisions",),
+    "metrics.registry": ("Measurement", "Settings"),
+    "run.report": ("Report",),
+    "run.runner": ("RunOptions",),
+    "studies.labelled": ("evaluate", "rescore_report", "rescore_run"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Ability",
+    "CallOptions",
+    "Case",
+    "ChoiceQuestion",
+    "Dataset",
+    "DatasetError",
+    "Decisions",
+    "Engine",
+    "EngineError",
+    "Failure",
+    "IncomparableError",
+    "InputError",
+    "Measurement",
+    "NoulQuestion",
+    "QuestionSet",
+    "Reply",
+    "Report",
+    "ReportError",
+    "Request",
+    "RunOptions",
+    "ScoreQuestion",
+    "Settings",
+    "SteelyardError",
+    "__version__",
+    "evaluate",
+    "make_engine",
+    "rescore_report",
+    "rescore_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"steelyard.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -105,7 +105,9 @@ class ScoreQuestion(Question, eq=False):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(described(f"level {key}", text) for key, text in zip(self.options, self.descriptions, strict=True))
+        return tuple(
+            described(f"level {key}", text) for key, text in zip(self.options, self.descriptions, strict=True)
+        )
 
     def gold(self, label: object) -> float | None:
         if type(label) is int or type(label) is float:

@@ -45,7 +45,9 @@ class PythonEngine(Engine):
     def wrap(cls, runner: Any) -> PythonEngine:
         """Take a live object as an engine."""
         engine = cls.__new__(cls)
-        engine.target = f"{type(runner).__module__}:{getattr(runner, '__qualname__', type(runner).__qualname__)}"
+        engine.target = (
+            f"{type(runner).__module__}:{getattr(runner, '__qualname__', type(runner).__qualname__)}"
+        )
         engine._settings = {}
         engine._load(runner)
         return engine
@@ -65,7 +67,9 @@ class PythonEngine(Engine):
         else:
             unknown = [name for name in declared if name not in _NAMES]
             if unknown:
-                raise InputError(f"python:{self.target} declares {quote(unknown[0])}; known: {', '.join(_NAMES)}")
+                raise InputError(
+                    f"python:{self.target} declares {quote(unknown[0])}; known: {', '.join(_NAMES)}"
+                )
             self.abilities = Ability.NONE
             for name in declared:
                 self.abilities |= _NAMES[name]
@@ -96,7 +100,7 @@ class PythonEngine(Engine):
         return [self._single(requests[0], questions, options)]
 
     def _single(self, request: Request, questions: Any, options: CallOptions) -> Reply:
-        extra = {}
+        extra: dict[str, Any] = {}
         if request.model is not None and "model" in self._single_takes:
             extra["model"] = request.model
         if options.min_confidence is not None:
@@ -106,7 +110,9 @@ class PythonEngine(Engine):
 
     def _call_batch(self, requests: Sequence[Request], questions: Any, options: CallOptions) -> Any:
         assert self._batch is not None
-        extra: dict[str, Any] = {"batch_size": options.batch_size} if "batch_size" in self._batch_takes else {}
+        extra: dict[str, Any] = (
+            {"batch_size": options.batch_size} if "batch_size" in self._batch_takes else {}
+        )
         if options.sort_by_length and "sort_by_length" in self._batch_takes:
             extra["sort_by_length"] = True
         if options.min_confidence is not None:
@@ -162,7 +168,9 @@ def _batch_form(function: Any) -> str | None:
     if function is None:
         return None
     try:
-        parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [
+            p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD
+        ]
     except (TypeError, ValueError):
         return "states"
     return "requests" if parameters and parameters[0].name == "requests" else "states"
@@ -171,7 +179,9 @@ def _batch_form(function: Any) -> str | None:
 def _reply(request: Request, result: Any) -> Reply:
     """A runner's result: ``{"answers": ..., "model": ..., "routing": ...}`` or the bare answers."""
     if not isinstance(result, dict):
-        return Reply(request.row, failure=Failure("invalid_answer", f"result is {type_name(result)}, not an object"))
+        return Reply(
+            request.row, failure=Failure("invalid_answer", f"result is {type_name(result)}, not an object")
+        )
     return reply_from_body(request.row, result)
 
 

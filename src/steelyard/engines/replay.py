@@ -108,16 +108,22 @@ class ReplayEngine(Engine):
                 "give each line a row or an id, or record all rows"
             )
 
-    def _row_of(self, record: _Record, number: int, ids: dict[Any, int] | None, rows: int) -> tuple[int, bool]:
+    def _row_of(
+        self, record: _Record, number: int, ids: dict[Any, int] | None, rows: int
+    ) -> tuple[int, bool]:
         row = number if record.row is msgspec.UNSET else record.row
         named = record.row is not msgspec.UNSET
         if not named and record.id is not msgspec.UNSET and ids is not None:
             if record.id not in ids:
-                raise InputError(f"{self._path}: answer {number + 1} names id {quote(record.id)}, which no row has")
+                raise InputError(
+                    f"{self._path}: answer {number + 1} names id {quote(record.id)}, which no row has"
+                )
             row, named = ids[record.id], True
         if not 0 <= row < rows:
             hint = "name rows from 0" if named else "give each line a row or an id"
-            raise InputError(f"{self._path}: answer {number + 1} is for row {row}, the dataset has {rows}; {hint}")
+            raise InputError(
+                f"{self._path}: answer {number + 1} is for row {row}, the dataset has {rows}; {hint}"
+            )
         return row, named
 
     def _record(self, text: bytes, number: int) -> _Record:
@@ -130,7 +136,9 @@ class ReplayEngine(Engine):
             return _Record()
         row, name = value.get("row", msgspec.UNSET), value.get("id", msgspec.UNSET)
         if not (row is msgspec.UNSET or type(row) is int):
-            raise InputError(f"{self._path}: answer {number + 1}: row is {type_name(row)}, not a whole number")
+            raise InputError(
+                f"{self._path}: answer {number + 1}: row is {type_name(row)}, not a whole number"
+            )
         return _Record(row=row, id=name)
 
     def _lenient(self, text: bytes, number: int) -> dict[str, Any]:
@@ -176,4 +184,3 @@ def _recorded(error: Any) -> Failure:
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return Failure("recorded_error", one_line(error["message"]))
     return Failure("recorded_error", one_line(error))
-

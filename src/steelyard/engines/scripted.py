@@ -112,7 +112,9 @@ class ScriptedEngine(Engine):
         every = self._settings["bad_every"]
         if every and (row + 1) % every == 0:
             for answer in answers.values():
-                answer["probabilities"] = dict.fromkeys(answer.get("probabilities", {"true": 0, "false": 0}), 0.9)
+                answer["probabilities"] = dict.fromkeys(
+                    answer.get("probabilities", {"true": 0, "false": 0}), 0.9
+                )
         if options.min_confidence is not None:
             for answer in answers.values():
                 below = answer["answer_confidence"] < options.min_confidence
@@ -144,11 +146,14 @@ def _body(question: Question, top: int, peak: float) -> dict[str, Any]:
         p = peak if top == 1 else round(1.0 - peak, 4)
         return {"type": "noul", "noul": p, "answer_confidence": max(p, 1.0 - p)}
     rest = (1.0 - peak) / (size - 1) if size > 1 else 0.0
-    p = [rest] * size
-    p[top] = peak if size > 1 else 1.0
+    vector = [rest] * size
+    vector[top] = peak if size > 1 else 1.0
     body: dict[str, Any] = {"type": question.kind}
     if question.kind == "choice":
         body["choice"] = question.options[top]
     else:
-        body["score"] = min(size - 1.0, sum(i * x for i, x in enumerate(p)))
-    return body | {"probabilities": dict(zip(question.options, p, strict=True)), "answer_confidence": p[top]}
+        body["score"] = min(size - 1.0, sum(i * x for i, x in enumerate(vector)))
+    return body | {
+        "probabilities": dict(zip(question.options, vector, strict=True)),
+        "answer_confidence": vector[top],
+    }

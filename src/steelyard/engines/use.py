@@ -70,7 +70,9 @@ class UseEngine(Engine):
         ]
 
     def _encode(self, texts: list[str]) -> NDArray[np.float64]:
-        return np.asarray(self._model.encode([text.replace("_", " ") for text in texts]), np.float64).reshape(len(texts), -1)
+        return np.asarray(self._model.encode([text.replace("_", " ") for text in texts]), np.float64).reshape(
+            len(texts), -1
+        )
 
     def _matrix(self, question: Question) -> NDArray[np.float64]:
         unknown = [text for text in question.texts if text not in self._options]

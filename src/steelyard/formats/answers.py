@@ -6,6 +6,7 @@ answer that breaks the contract is errored with a reason and never mended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -103,7 +104,9 @@ class AnswerReader:
     def __init__(self, labels: list[str]) -> None:
         self.labels = {name: code for code, name in enumerate(labels)}
 
-    def take(self, replies: Iterable[tuple[int, QuestionSet, dict[str, WireAnswer | Failure] | Failure]]) -> Answers:
+    def take(
+        self, replies: Iterable[tuple[int, QuestionSet, dict[str, WireAnswer | Failure] | Failure]]
+    ) -> Answers:
         """Lay out replies: row, the questions asked, and answers by id or the failure of the row."""
         rows: list[int] = []
         counts: list[int] = []
@@ -127,13 +130,17 @@ class AnswerReader:
                     fields += _NOTHING
         return _columns(rows, counts, limits, fields, flat, failed)
 
-    def _read(self, question: Question, answer: WireAnswer | Failure | None, flat: list[float]) -> tuple[Any, ...]:
+    def _read(
+        self, question: Question, answer: WireAnswer | Failure | None, flat: list[float]
+    ) -> tuple[Any, ...]:
         """Fields of one answer after `reason`; appends its probabilities to `flat`.
 
         The common shapes are taken inline: this is the hottest code of a run.
         """
-        if type(answer) is not WireAnswer:
-            raise Fault("missing_answer", "no answer") if answer is None else Fault(answer.reason, answer.message)  # type: ignore[union-attr]
+        if answer is None:
+            raise Fault("missing_answer", "no answer")
+        if isinstance(answer, Failure):
+            raise Fault(answer.reason, answer.message)
         kind, code = answer.type, question.code
         if kind is not None and kind != question.kind:
             raise Fault("invalid_answer", f"type is {quote(kind)}, the question's is {question.kind}")
@@ -148,7 +155,11 @@ class AnswerReader:
         value = _NAN
         if code == 0:
             choice = answer.choice
-            pred = question.index[choice] if type(choice) is str and choice in question.index else _choice(question, choice, vector)
+            pred = (
+                question.index[choice]
+                if type(choice) is str and choice in question.index
+                else _choice(question, choice, vector)
+            )
             name = question.options[pred]
             label = self.labels.setdefault(name, len(self.labels))
         elif code == 1:
@@ -246,7 +257,7 @@ def _confidence(answer: WireAnswer, noul: float, vector: list[float]) -> tuple[f
     for name, given in (("answer_confidence", answer.answer_confidence), ("confidence", answer.confidence)):
         if given is not None and type(given) is not bool:
             raise Fault("invalid_answer", f"{name} is {type_name(given)}, not a number")
-    if noul == noul:
+    if not math.isnan(noul):
         return max(noul, 1.0 - noul), _SOURCE["noul"]
     return (max(vector), _SOURCE["probabilities"]) if vector else (_NAN, _SOURCE["none"])
 

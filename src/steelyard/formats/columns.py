@@ -48,10 +48,11 @@ def repeats(hashes: array[int]) -> Iterator[list[int]]:
 class CaseColumns:
     """One entry a row, and one entry a labelled question.
 
-    Rows: `n_labels`, `n_tags`, codes of `language`, `model` and `group` (-1 for none). Labels: `shape` (code of question id, type, option count and place in the row's question
-    set), `label` (code of a choice label, else -1), and `gold` (option position, level, or 0/1).
-    `tags` is flat. `blocks` says where rows stand in the file: first row, its line (1-based),
-    byte offset and size of a run of lines that hold one row each.
+    Rows: `n_labels`, `n_tags`, codes of `language`, `model` and `group` (-1 for none). Labels:
+    `shape` (code of question id, type, option count and place in the row's question set), `label`
+    (code of a choice label, else -1), and `gold` (option position, level, or 0/1). `tags` is flat.
+    `blocks` says where rows stand in the file: first row, its line (1-based), byte offset and size
+    of a run of lines that hold one row each.
     """
 
     def __init__(self) -> None:

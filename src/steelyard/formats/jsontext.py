@@ -116,9 +116,7 @@ def count_keys(value: Any) -> int:
             item = item.values()
         elif type(item) is not list:
             continue
-        for inner in item:
-            if type(inner) is dict or type(inner) is list:
-                stack.append(inner)
+        stack.extend(inner for inner in item if type(inner) is dict or type(inner) is list)
     return total
 
 
@@ -132,7 +130,9 @@ def one_line(text: object, limit: int = 200) -> str:
 
 def quote(value: object) -> str:
     """A value between quotes for a message, control characters and surrogates escaped."""
-    return f'"{one_line(value, 80)}"' if isinstance(value, str) else one_line(json.dumps(value, default=str), 80)
+    return (
+        f'"{one_line(value, 80)}"' if isinstance(value, str) else one_line(json.dumps(value, default=str), 80)
+    )
 
 
 def type_name(value: object) -> str:

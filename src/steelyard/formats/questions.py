@@ -22,7 +22,6 @@ from steelyard.core.questions import (
 )
 from steelyard.formats.jsontext import JsonFault, count_keys, dumps, quote, strict_loads, type_name
 
-
 _decode = msgspec.json.Decoder().decode
 
 
@@ -123,7 +122,11 @@ def _has_content(instructions: Any) -> bool:
 
 
 def _check_order(order: Any, size: int) -> None:
-    if type(order) is not list or not all(type(i) is int for i in order) or sorted(order) != list(range(size)):
+    if (
+        type(order) is not list
+        or not all(type(i) is int for i in order)
+        or sorted(order) != list(range(size))
+    ):
         raise QuestionFault(f"option_order must hold 0 to {size - 1}, each once")
 
 
@@ -167,7 +170,9 @@ def code_points(text: str, other: str) -> str:
     >>> code_points("caf\\u00e9", "cafe\\u0301")
     'U+00E9'
     """
-    start = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    start = next(
+        (i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other))
+    )
     return " ".join(f"U+{ord(c):04X}" for c in text[start : start + 2])
 
 

@@ -96,7 +96,7 @@ def not_finite(value: Any, path: str) -> str | None:
     'answers.p[1] is NaN'
     """
     if type(value) is float and not math.isfinite(value):
-        return f"{path} is {'NaN' if value != value else 'infinite'}"
+        return f"{path} is {'NaN' if math.isnan(value) else 'infinite'}"
     items: Any = ()
     if isinstance(value, dict):
         items = ((f"{path}.{key}", item) for key, item in value.items())

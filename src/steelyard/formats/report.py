@@ -36,7 +36,9 @@ def read_report(path: str | Path) -> dict[str, Any]:
         raise ReportError(f"{name}: a report is an object, not {type_name(value)}")
     for key, kind in (("config", dict), ("overall", dict), ("slices", dict), ("cases", list)):
         if not isinstance(value.get(key), kind):
-            raise ReportError(f"{name}: {key} must be {'an object' if kind is dict else 'an array'}; is it a report?")
+            raise ReportError(
+                f"{name}: {key} must be {'an object' if kind is dict else 'an array'}; is it a report?"
+            )
     return value
 
 
@@ -65,7 +67,9 @@ def align_cases(dataset: Dataset, report: Mapping[str, Any], name: str) -> dict[
     cases = _Cases(report["cases"], name)
     for case in dataset:
         if case.row in errored:
-            replies[case.row] = Reply(case.row, failure=Failure("recorded_error", one_line(errored[case.row])))
+            replies[case.row] = Reply(
+                case.row, failure=Failure("recorded_error", one_line(errored[case.row]))
+            )
             continue
         answers: dict[str, Any] = {}
         model = None
@@ -75,8 +79,9 @@ def align_cases(dataset: Dataset, report: Mapping[str, Any], name: str) -> dict[
                 continue
             if found.get("expected") != label or type(found.get("expected")) is not type(label):
                 raise ReportError(
-                    f"{one_line(name)}: case {cases.position} expects {quote(found.get('expected'))} for {quote(qid)}, "
-                    f"{dataset.place(case.row)} expects {quote(label)}; is it a report on this dataset?"
+                    f"{one_line(name)}: case {cases.position} expects {quote(found.get('expected'))} for "
+                    f"{quote(qid)}, {dataset.place(case.row)} expects {quote(label)}; "
+                    "is it a report on this dataset?"
                 )
             answers[qid] = found.get("answer")
             model = found.get("model") or model

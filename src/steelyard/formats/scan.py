@@ -23,8 +23,16 @@ from steelyard.errors import MAX_SHOWN
 from steelyard.formats.columns import CaseColumns, repeats
 from steelyard.formats.jsontext import dumps, quote
 from steelyard.formats.questions import identity_text
-from steelyard.formats.rows import QuestionCache, Row, RowFault, decode_row, decode_rows, explain_row
-from steelyard.formats.rows import has_repeated_key, plain_row
+from steelyard.formats.rows import (
+    QuestionCache,
+    Row,
+    RowFault,
+    decode_row,
+    decode_rows,
+    explain_row,
+    has_repeated_key,
+    plain_row,
+)
 from steelyard.formats.source import BOM, LineSource
 
 MAX_WARNINGS = 20
@@ -107,7 +115,7 @@ class _Scanner:
         self.cache: QuestionCache[Plan] = QuestionCache(self._plan)
 
     def _plan(self, questions: QuestionSet, kept: bool) -> Plan:
-        plan = {}
+        plan: Plan = {}
         for place, (qid, question) in enumerate(questions.questions.items()):
             # Both raise on a label they do not know; an index pays only when used again.
             find = question.label_index().__getitem__ if kept or question.code else question.options.index
@@ -175,11 +183,11 @@ class _Scanner:
             column.fromlist([-1] * n if values.count(UNSET) == n else list(map(codes.__getitem__, values)))
         columns.shape.fromlist(shapes)
         columns.label.fromlist(labels)
-        columns.gold.fromlist(golds)
+        columns.gold.fromlist(golds)  # type: ignore[arg-type]
 
     def _place_labels(
         self, expected: tuple[dict[str, Any], ...], entries: list[tuple[QuestionSet, Plan]]
-    ) -> tuple[list[int], list[int], list[float]]:
+    ) -> tuple[list[int], list[int], list[float | None]]:
         plans = [plan for _, plan in entries]
         if set(map(len, expected)) != {1}:
             plans = [plan for plan, labels in zip(plans, expected, strict=True) for _ in labels]
@@ -187,6 +195,7 @@ class _Scanner:
         types = list(map(type, values))
         try:
             found = list(map(getitem, plans, chain.from_iterable(expected)))
+            golds: list[float | None]
             if types == [kind for _, kind, _, _ in found]:
                 golds = [find(label) for (find, *_), label in zip(found, values, strict=True)]
             else:
@@ -222,7 +231,9 @@ class _Scanner:
         for first, *others in sorted([self.id_rows[i] for i in group] for group in repeats(self.ids)):
             for row in others:
                 value = quote(self._row(row).id)
-                findings.fault(f"{name}:{line(row)}", f"id {value} was used on line {line(first)}; ids are unique")
+                findings.fault(
+                    f"{name}:{line(row)}", f"id {value} was used on line {line(first)}; ids are unique"
+                )
         for first, *others in sorted(repeats(self.states)):
             kept = self._row(first)
             for row in others:

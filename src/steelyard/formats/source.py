@@ -8,10 +8,11 @@ import io
 import os
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from steelyard.errors import DatasetError
 from steelyard.formats.jsontext import one_line
@@ -19,6 +20,12 @@ from steelyard.formats.jsontext import one_line
 BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 _READ_AHEAD = 1 << 16
+
+
+class SupportsRead(Protocol):
+    """Whatever hands out bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class LineSource:
@@ -34,6 +41,7 @@ class LineSource:
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
+        weakref.finalize(self, stream.close)
         self.name = name
         self._ahead = (0, b"")
 
@@ -100,7 +108,7 @@ def _reopenable(path: str | Path) -> IO[bytes]:
         return _spooled(stream)
 
 
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
+def _spooled(stream: SupportsRead) -> IO[bytes]:
     # A real file, so that `read_at` works and memory stays flat however much arrives.
     copy = tempfile.TemporaryFile(buffering=_CHUNK)  # noqa: SIM115 - owned by the source
     while chunk := stream.read(_CHUNK):

@@ -78,4 +78,5 @@ def f1_scores(gold: Ints, pred: Ints) -> Floats:
     truth, answer = codes[: len(gold)], codes[len(gold) :]
     hits = np.bincount(truth[truth == answer], minlength=len(classes))
     seen = np.bincount(truth, minlength=len(classes)) + np.bincount(answer, minlength=len(classes))
-    return 2.0 * hits / np.maximum(seen, 1)
+    scores: Floats = 2.0 * hits / np.maximum(seen, 1)
+    return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from steelyard.metrics.decisions import Floats, Ints
@@ -36,14 +37,10 @@ def brier(view: View) -> Measurement | None:
     squares = (confidence - correct) ** 2
     found = mean_of(squares, clusters, better="lower", definition="brier/top-answer/1", upper=1.0)
     # The pairwise mean is the published number; the exact one can differ in the last digit.
-    return found and Measurement(**{**_fields(found), "value": float(np.mean(squares))})
+    return found and msgspec.structs.replace(found, value=float(np.mean(squares)))
 
 
 @metric("mean_confidence", better="neither", shared=True)
 def mean_confidence(view: View) -> Measurement | None:
     """Mean of the confidence column over every answer, score answers included."""
     return mean_of(*view.defined("confidence"), better="neither", definition="mean_confidence/1", upper=1.0)
-
-
-def _fields(found: Measurement) -> dict[str, object]:
-    return {name: getattr(found, name) for name in found.__struct_fields__}

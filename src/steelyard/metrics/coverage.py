@@ -26,7 +26,7 @@ def selective_accuracy(view: View, coverage: float) -> Measurement | None:
     """Accuracy of the most confident answers that make up a share of all, ties accepted together."""
     if view.levels is None:
         return None
-    accepted, hits = view.levels
+    accepted, _ = view.levels
     at = accepted_at(accepted, coverage)
     confidence, correct, clusters = paired(view)
     ranked = np.sort(confidence)[::-1]
@@ -34,7 +34,9 @@ def selective_accuracy(view: View, coverage: float) -> Measurement | None:
     kept = confidence >= threshold
     name = f"selective_accuracy@{round(100 * coverage)}"
     details = {"accepted": int(accepted[at]), "of": len(confidence), "threshold": float(threshold)}
-    return rate_of(correct[kept], clusters[kept], better="higher", definition=f"{name}/ties-atomic/2", details=details)
+    return rate_of(
+        correct[kept], clusters[kept], better="higher", definition=f"{name}/ties-atomic/2", details=details
+    )
 
 
 @metric("selective_accuracy@50", better="higher", shared=True)

@@ -175,7 +175,9 @@ def losses(kind: NDArray[np.int8], gold: Floats, value: Floats, size: Ints, flat
         brier[sized] = np.where(choice, squares - 2.0 * at_gold + 1.0, brier[sized])
         first_top = np.minimum.reduceat(np.where(at_top, positions, len(flat)), starts)
         level_correct[sized] = np.where(level, first_top == gold[sized], level_correct[sized])
-        rps[sized] = np.where(level & (sizes > 1), _ranked(flat, starts, sizes, gold[sized], positions), np.nan)
+        rps[sized] = np.where(
+            level & (sizes > 1), _ranked(flat, starts, sizes, gold[sized], positions), np.nan
+        )
     log_loss = np.where(kind == 1, np.nan, -np.log(np.maximum(p_gold, CLIP)))
     return Losses(p_gold, np.maximum(brier, 0.0), log_loss, rps, level_correct, tied)
 

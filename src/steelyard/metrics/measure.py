@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -36,7 +37,7 @@ def metrics_for(settings: Settings) -> list[Metric]:
         Metric(
             f"score_within_{tolerance:g}",
             "higher",
-            lambda view, tolerance=tolerance: ordinal.score_within(view, tolerance),
+            partial(ordinal.score_within, tolerance=tolerance),
             True,
             f"Share of score answers within {tolerance:g} of the label.",
         )
@@ -97,7 +98,10 @@ def _views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Ite
     for code, value in enumerate(values):
         if bounds[code + 1] > bounds[code]:
             inside = ranked_rows[ranked_bounds[code] : ranked_bounds[code + 1]]
-            yield value, View(gathered, int(bounds[code]), int(bounds[code + 1]), settings, _levels(table, inside))
+            yield (
+                value,
+                View(gathered, int(bounds[code]), int(bounds[code + 1]), settings, _levels(table, inside)),
+            )
 
 
 def _expand(rows: Ints, codes: NDArray[np.int32], ranked: Ints) -> tuple[Ints, NDArray[np.int32]]:

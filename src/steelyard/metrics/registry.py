@@ -82,7 +82,12 @@ class View:
     __slots__ = ("_gathered", "_start", "_stop", "levels", "settings")
 
     def __init__(
-        self, gathered: Gathered, start: int, stop: int, settings: Settings, levels: tuple[Floats, Floats] | None
+        self,
+        gathered: Gathered,
+        start: int,
+        stop: int,
+        settings: Settings,
+        levels: tuple[Floats, Floats] | None,
     ) -> None:
         self._gathered, self._start, self._stop = gathered, start, stop
         self.settings = settings
@@ -197,7 +202,13 @@ def rate_of(
 
 
 def plain_value(
-    value: float, clusters: Ints, why: str, *, better: str, definition: str, details: dict[str, Any] | None = None
+    value: float,
+    clusters: Ints,
+    why: str,
+    *,
+    better: str,
+    definition: str,
+    details: dict[str, Any] | None = None,
 ) -> Measurement:
     """Measurement without an interval, saying why."""
     return Measurement(

@@ -44,7 +44,9 @@ def _all_failed(requests: Sequence[Request], reason: str, message: str) -> list[
     return [Reply(request.row, failure=failure) for request in requests]
 
 
-def ask_in_turn(engine: Engine, calls: Iterator[Sequence[Request]], options: CallOptions, deliver: Deliver) -> None:
+def ask_in_turn(
+    engine: Engine, calls: Iterator[Sequence[Request]], options: CallOptions, deliver: Deliver
+) -> None:
     """Make the calls one after another in this thread."""
     for requests in calls:
         started = time.perf_counter()
@@ -76,7 +78,9 @@ class Pool:
         self._engine, self._calls, self._options = engine, calls, options
         self._concurrency, self._timeout = concurrency, timeout
         self._lock = threading.Lock()
-        self._results: queue.SimpleQueue[tuple[int, Sequence[Reply], float] | BaseException | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[int, Sequence[Reply], float] | BaseException | None] = (
+            queue.SimpleQueue()
+        )
         self._running: dict[int, tuple[Sequence[Request], float]] = {}
         self._next_call = 0
         self._stopped = False
@@ -97,7 +101,9 @@ class Pool:
             while active:
                 active -= self._take_one(deliver)
                 for requests in self._overdue():
-                    deliver(requests, _all_failed(requests, "timeout", f"no answer in {self._timeout:g} s"), None)
+                    deliver(
+                        requests, _all_failed(requests, "timeout", f"no answer in {self._timeout:g} s"), None
+                    )
                     self._start_worker()
         finally:
             self._stopped = True
@@ -125,7 +131,9 @@ class Pool:
         late = [call for call, (_, started) in list(self._running.items()) if now - started > self._timeout]
         self._abandoned = getattr(self, "_abandoned", 0) + len(late)
         if self._abandoned > MAX_ABANDONED:
-            raise EngineFailedError(f"{self._abandoned} calls did not return in {self._timeout:g} s; giving up")
+            raise EngineFailedError(
+                f"{self._abandoned} calls did not return in {self._timeout:g} s; giving up"
+            )
         return [self._running.pop(call)[0] for call in late]
 
     def _start_worker(self) -> None:
@@ -139,7 +147,11 @@ class Pool:
                 replies = answer_call(self._engine, requests, self._options)
                 self._results.put((call, replies, 1000.0 * (time.perf_counter() - started)))
                 # Left behind by a timeout: another worker has taken this one's place.
-                if self._timeout is not None and call not in self._running and time.perf_counter() - started > self._timeout:
+                if (
+                    self._timeout is not None
+                    and call not in self._running
+                    and time.perf_counter() - started > self._timeout
+                ):
                     return
         except BaseException as error:
             self._results.put(error)

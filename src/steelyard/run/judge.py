@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,7 +36,7 @@ class RowFacts(msgspec.Struct):
     models: list[str]
 
 
-def _array(column: array[int], dtype: type) -> NDArray[np.int64]:
+def _array(column: array[int], dtype: type) -> NDArray[Any]:
     return np.array(column, dtype)
 
 
@@ -57,43 +58,32 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
     Decisions
         One row a labelled question of those rows, in dataset order.
     """
-    n_labels = _array(cases.n_labels, np.int64)[: facts.n_rows]
-    total = int(n_labels.sum())
-    row = np.repeat(np.arange(facts.n_rows), n_labels)
-    shape = _array(cases.shape, np.int64)[:total]
-    qid_names = sorted({qid for qid, *_ in cases.shapes})
-    qid_code = {qid: code for code, qid in enumerate(qid_names)}
-    keys = np.array([(qid_code[q], kind, size, place) for q, kind, size, place in cases.shapes], np.int64).reshape(-1, 4)
-    qid, kind, options, place = keys[shape].T
+    row, qid, kind, options, place, qid_names = _labelled(cases, facts.n_rows)
     first = np.searchsorted(answers.row, np.arange(facts.n_rows))
     at = first[row] + place
     reason = answers.reason[at]
     scored = reason == 0
-    gold = np.array(cases.gold, np.float64)[:total]
+    gold = np.array(cases.gold, np.float64)[: len(row)]
     value = np.where(scored, answers.value[at], np.nan)
     size = np.where(scored, answers.size[at], 0)
     starts = np.cumsum(answers.size) - answers.size
-    flat = answers.probabilities[ragged(starts[at], size)]
-    found = losses(kind.astype(np.int8), gold, value, size, flat)
+    found = losses(kind, gold, value, size, answers.probabilities[ragged(starts[at], size)])
     pred = np.where(scored, answers.pred[at], -1).astype(np.int32)
-    choice, noul = scored & (kind == 0), scored & (kind == 2)
-    correct = np.where(choice, pred == gold, np.where(noul, (value >= 0.5) == (gold == 1.0), np.nan))
-    group = _array(cases.group, np.int64)[: facts.n_rows]
-    cluster = np.where(group >= 0, len(cases) + group, np.arange(facts.n_rows))
+    sides = np.where(scored & (kind == 2), (value >= 0.5) == (gold == 1.0), np.nan)
     tag_row, tag = _tags(cases, row, facts.n_rows)
     return Decisions(
         row=row,
         place=place,
-        cluster=cluster[row],
-        qid=qid.astype(np.int32),
-        kind=kind.astype(np.int8),
-        options=options.astype(np.int32),
+        cluster=_clusters(cases, facts.n_rows)[row],
+        qid=qid,
+        kind=kind,
+        options=options,
         language=_array(cases.language, np.int32)[row],
         model=facts.model[row],
         status=np.where(scored, SCORED, ERRORED).astype(np.int8),
         reason=reason,
         gold=gold,
-        gold_label=_array(cases.label, np.int32)[:total],
+        gold_label=_array(cases.label, np.int32)[: len(row)],
         pred=pred,
         pred_label=np.where(scored, answers.label[at], -1).astype(np.int32),
         value=value,
@@ -101,7 +91,7 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         source=np.where(scored, answers.source[at], 0).astype(np.int8),
         stated=np.where(scored, answers.stated[at], np.nan),
         p_gold=found.p_gold,
-        correct=correct,
+        correct=np.where(scored & (kind == 0), pred == gold, sides),
         error=np.where(scored & (kind == 1), np.abs(value - gold), np.nan),
         brier=found.brier,
         log_loss=found.log_loss,
@@ -112,6 +102,24 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         tag=tag,
         names=Names(qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels),
     )
+
+
+def _labelled(cases: CaseColumns, n_rows: int) -> tuple[Any, ...]:
+    """Row, question id, type, option count and place of every label, and the ids by code."""
+    n_labels = _array(cases.n_labels, np.int64)[:n_rows]
+    row = np.repeat(np.arange(n_rows), n_labels)
+    names = sorted({qid for qid, *_ in cases.shapes})
+    codes = {qid: code for code, qid in enumerate(names)}
+    shapes = [(codes[qid], *rest) for qid, *rest in cases.shapes]
+    keys = np.array(shapes, np.int64).reshape(-1, 4)[_array(cases.shape, np.int64)[: len(row)]]
+    qid, kind, options, place = keys.T
+    return row, qid.astype(np.int32), kind.astype(np.int8), options.astype(np.int32), place, names
+
+
+def _clusters(cases: CaseColumns, n_rows: int) -> NDArray[np.int64]:
+    """Cluster of each row: itself, or its group."""
+    group = _array(cases.group, np.int64)[:n_rows]
+    return np.where(group >= 0, len(cases) + group, np.arange(n_rows))
 
 
 def _tags(

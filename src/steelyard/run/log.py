@@ -43,7 +43,7 @@ class RunLog:
         self.warnings: list[str] = []
         self._stream: Any = None
 
-    def open(self, identity: Mapping[str, Any]) -> None:
+    def open(self, identity: Mapping[str, Any], dataset: str) -> None:
         """Start a run, or take up one of the same identity.
 
         Raises
@@ -59,11 +59,14 @@ class RunLog:
             if record.exists():
                 refuse_change(read_run(self.folder), identity, str(self.folder))
             elif self.path.exists() and self.path.stat().st_size:
-                raise InputError(f"{one_line(self.folder)}: has replies but no run.json; choose another folder")
+                raise InputError(
+                    f"{one_line(self.folder)}: has replies but no run.json; choose another folder"
+                )
             self.start()
             self._lock()
             if not record.exists():
-                write_whole(record, (pretty({"schema": RUN_SCHEMA, **identity}) + "\n").encode())
+                whole = {"schema": RUN_SCHEMA, **identity, "dataset_path": dataset}
+                write_whole(record, (pretty(whole) + "\n").encode())
         except OSError as error:
             raise InputError(f"{one_line(self.folder)}: cannot be used: {error.strerror or error}") from None
         self._mend_tail()
@@ -71,6 +74,7 @@ class RunLog:
     def start(self) -> None:
         """Open the log for appending."""
         self._stream = open(self.path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
+        weakref.finalize(self, self._stream.close)
 
     def _lock(self) -> None:
         if fcntl is not None:
@@ -91,7 +95,9 @@ class RunLog:
                 self._stream.write(b"\n")
             else:
                 os.truncate(self.path, offset)
-                self.warnings.append(f"{one_line(self.path)}: dropped a torn last line; its row is asked again")
+                self.warnings.append(
+                    f"{one_line(self.path)}: dropped a torn last line; its row is asked again"
+                )
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Row and text of every reply here, the last one of each row, in row order.
@@ -121,7 +127,9 @@ class RunLog:
                 end = min(at for at in (line.find(b",", 7), line.find(b"}", 7)) if at > 0)
                 yield offset, len(line) - 1, int(line[7:end])
             except ValueError:
-                raise ReportError(f"{one_line(self.path)}:{number}: not a reply record; restore the file") from None
+                raise ReportError(
+                    f"{one_line(self.path)}:{number}: not a reply record; restore the file"
+                ) from None
 
     def append(self, lines: Iterable[bytes]) -> None:
         """Write whole lines in one go."""
@@ -172,7 +180,19 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise ReportError(f"{one_line(path)}: {error}") from None
     if not isinstance(value, dict) or value.get("schema") != RUN_SCHEMA:
         raise ReportError(f"{one_line(path)}: not a {RUN_SCHEMA} record")
-    return {key: item for key, item in value.items() if key != "schema"}
+    return {key: item for key, item in value.items() if key not in ("schema", "dataset_path")}
+
+
+def dataset_path(folder: Path) -> str:
+    """Where the run's dataset stood when the run was made.
+
+    Raises
+    ------
+    ReportError
+        Not a run folder.
+    """
+    read_run(folder)
+    return str(strict_loads((folder / "run.json").read_bytes())["dataset_path"])
 
 
 def refuse_change(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> None:
@@ -195,5 +215,3 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     elif old != new:
         yield path, old, new
-
-

@@ -17,7 +17,7 @@ from steelyard.formats.files import whole_file
 from steelyard.formats.jsontext import digest, loads, pretty
 from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
 from steelyard.metrics.decisions import ERRORED, Decisions
-from steelyard.metrics.measure import Measured, Measurements, measure, metrics_for
+from steelyard.metrics.measure import Measured, measure, metrics_for
 from steelyard.metrics.registry import Settings
 from steelyard.metrics.timing import timing_metrics
 from steelyard.run.judge import RowFacts, join
@@ -52,12 +52,21 @@ class Report:
     engine, identity : dict
     table : Decisions
         The judged answers the numbers come from.
+    warnings : list of str
+        What the reader should know of the log.
     """
 
     def __init__(
-        self, dataset: Dataset, asked: Asked, log: RunLog, settings: Settings, config: Mapping[str, Any], engine: Any
+        self,
+        dataset: Dataset,
+        asked: Asked,
+        log: RunLog,
+        settings: Settings,
+        config: Mapping[str, Any],
+        engine: Any,
     ) -> None:
         self._dataset, self._log = dataset, log
+        self.warnings = list(log.warnings)
         self.table = join(dataset.columns, asked.answers, asked.facts, asked.labels)
         self.measurements = measure(self.table, settings)
         self._settings = settings
@@ -122,7 +131,7 @@ class Report:
                 "model": table.names.models[model] if model >= 0 else None,
                 "tags": list(case.tags),
                 "expected": case.expected[qid],
-                "answer": reply[qid],  # type: ignore[index]
+                "answer": reply[qid],
                 "confidence": _number(table.confidence[at]),
                 "confidence_source": CONFIDENCE_SOURCES[table.source[at]],
                 "correct": None if np.isnan(table.correct[at]) else bool(table.correct[at]),
@@ -190,7 +199,9 @@ def _counts(dataset: Dataset, table: Decisions, asked: Asked) -> dict[str, Any]:
         "by_reason": by_reason,
         "rows_errored": len(np.unique(table.row[errored])),
         "ties_at_top": int(np.count_nonzero(table.tied)),
-        "confidence_sources": {name: int(sources[i]) for i, name in enumerate(CONFIDENCE_SOURCES) if sources[i]},
+        "confidence_sources": {
+            name: int(sources[i]) for i, name in enumerate(CONFIDENCE_SOURCES) if sources[i]
+        },
     }
 
 

@@ -124,7 +124,9 @@ class Collector:
         """
         if not self.done.all():
             missing = int(np.count_nonzero(~self.done))
-            raise ReportError(f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first")
+            raise ReportError(
+                f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first"
+            )
 
     def flush(self) -> Answers | None:
         """Check what came in since the last time; None when nothing did."""
@@ -151,7 +153,9 @@ class Collector:
 class Runner:
     """One run of an engine over a dataset, kept in a log."""
 
-    def __init__(self, dataset: Dataset, engine: Engine, options: RunOptions, log: RunLog, progress: Progress) -> None:
+    def __init__(
+        self, dataset: Dataset, engine: Engine, options: RunOptions, log: RunLog, progress: Progress
+    ) -> None:
         self.dataset, self.engine, self.options, self.log = dataset, engine, options, log
         self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
         self.collector = Collector(dataset, self.total)
@@ -182,7 +186,7 @@ class Runner:
         """
         options = self.options.call_options()
         preflight(self.engine, self.dataset, options, self.options.model)
-        self.log.open(self.identity())
+        self.log.open(self.identity(), self.dataset.name)
         self.collector.take_all(self.log.read(), retry_errors=self.options.retry_errors)
         missing = np.flatnonzero(~self.collector.done).tolist()
         if missing:
@@ -202,7 +206,9 @@ class Runner:
             self._flush()
         except KeyboardInterrupt as stop:
             self._flush(stopping=True)
-            raise Interrupted(int(self.collector.done.sum()), self.total, getattr(stop, "signal", 2)) from None
+            raise Interrupted(
+                int(self.collector.done.sum()), self.total, getattr(stop, "signal", 2)
+            ) from None
         finally:
             self.engine.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +52,7 @@ def expected_calibration_error(
     ends = np.searchsorted(found[order], np.arange(bins + 1), side="left")
     confidence, correct = confidence[order], correct[order]
     total, n = 0.0, len(found)
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends.tolist()):
         if end > start:
             gap = confidence[start:end].mean() - correct[start:end].mean()
             total += (end - start) / n * abs(gap)

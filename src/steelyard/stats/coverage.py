@@ -33,7 +33,8 @@ def ranked_levels(
     """As `levels`, for answers already in order of falling confidence."""
     change = (ranked[1:] != ranked[:-1]) & ~(np.isnan(ranked[1:]) & np.isnan(ranked[:-1]))
     last = np.flatnonzero(np.concatenate((change, [True])))
-    return last + 1.0, np.cumsum(correct)[last]
+    accepted = (last + 1).astype(np.float64)
+    return accepted, np.cumsum(correct)[last]
 
 
 def area_under_risk_coverage(accepted: NDArray[np.float64], hits: NDArray[np.float64]) -> float:

@@ -16,7 +16,8 @@ def ragged(starts: NDArray[np.int64], sizes: NDArray[Any]) -> NDArray[np.int64]:
     """
     ends = np.cumsum(sizes, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+    flat: NDArray[np.int64] = np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+    return flat
 
 
 def group_order(codes: NDArray[Any], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -66,7 +66,8 @@ def evaluate(
     Examples
     --------
     >>> question = {"type": "noul", "instructions": "Is it urgent?"}
-    >>> rows = [{"state": s, "questions": {"q": question}, "expected": {"q": "!" in s}} for s in ("now!", "later")]
+    >>> rows = [{"state": state, "questions": {"q": question}, "expected": {"q": "!" in state}}
+    ...         for state in ("now!", "later")]
     >>> report = evaluate(lambda state, questions: {"q": {"noul": 0.9 if "!" in state else 0.2}},
     ...                   Dataset.from_rows(rows))
     >>> accuracy = report.measurements.overall["noul_accuracy"]
@@ -81,8 +82,6 @@ def evaluate(
         asked = Runner(dataset, engine, options, log, progress).run()
     finally:
         log.close()
-    for warning in log.warnings:
-        dataset.warnings.append(warning)
     settings = settings or Settings()
     config = {"timing": _timing(options)} | _judging(settings)
     return Report(dataset, asked, log, settings, config, engine_identity(engine))
@@ -189,8 +188,12 @@ def rescore_report(path: str | Path, settings: Settings) -> Report:
     if "score_within" in saved["config"] and not settings.score_within:
         settings = Settings(settings.bins, tuple(saved["config"]["score_within"]))
     config: Mapping[str, Any] = {
-        key: value for key, value in saved["config"].items() if key not in ("errored", "laya_version", "timing")
+        key: value
+        for key, value in saved["config"].items()
+        if key not in ("errored", "laya_version", "timing")
     }
-    report = Report(dataset, collector.finish(), log, settings, {**config, **_judging(settings)}, saved.get("engine"))
+    report = Report(
+        dataset, collector.finish(), log, settings, {**config, **_judging(settings)}, saved.get("engine")
+    )
     report.overall |= {name: value for name, value in saved["overall"].items() if name.endswith("_ms")}
     return report

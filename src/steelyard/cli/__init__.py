@@ -1,0 +1,1 @@
+"""Commands: flags to calls, findings to text, exit codes."""

@@ -1,0 +1,40 @@
+"""Where a finished report goes: the console and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from steelyard.cli.options import Judging
+from steelyard.formats.files import write_whole
+from steelyard.render.console import report_lines
+from steelyard.render.markdown import report_markdown
+from steelyard.run.report import Report
+
+
+def show_report(report: Report, slices: Sequence[str]) -> None:
+    """Print a report."""
+    timing = {name: value for name, value in report.overall.items() if name.endswith("_ms")}
+    for line in report_lines(report.measurements, report.counts, timing, slices):
+        click.echo(line)
+
+
+def save_report(report: Report, judging: Judging) -> None:
+    """Write the files asked for, each whole or not at all."""
+    if judging.json_path is not None:
+        report.write_json(judging.json_path, cases=not judging.no_cases)
+    if judging.markdown_path is not None:
+        _write_markdown(report, judging.markdown_path)
+
+
+def save_folder(report: Report, folder: str, *, cases: bool) -> None:
+    """Write `report.json` and `report.md` into a run folder."""
+    report.write_json(Path(folder) / "report.json", cases=cases)
+    _write_markdown(report, Path(folder) / "report.md")
+
+
+def _write_markdown(report: Report, path: str | Path) -> None:
+    text = report_markdown(report.measurements, report.counts, report.config)
+    write_whole(path, text.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,99 @@
+"""``steelyard run``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from steelyard.cli.options import Finite, Judging, engine_tables
+from steelyard.cli.options import judging as with_judging
+
+
+@click.command("run")
+@click.argument("dataset", type=click.Path(allow_dash=True))
+@click.option(
+    "-e", "--engine", "spec", metavar="SPEC", help="NAME[:TARGET][,key=value], or a name from steelyard.toml."
+)
+@click.option("--model", metavar="NAME", help="Model every row is asked of, over any pin of its own.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Rows of equal questions a call.",
+)
+@click.option("--sort-by-length", is_flag=True, help="Put states of like length into one batch.")
+@click.option(
+    "--min-confidence", type=Finite(0, 1), help="Have the engine mark answers below this confidence."
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Stop at the first errored row, or record it.",
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Ask only the first N rows.")
+@click.option(
+    "--timeout", type=Finite(0, above=True), metavar="SECONDS", help="Give up on a call after this long."
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    help="Calls in flight, for engines that wait.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Run folder; the same command again takes up an unfinished run.",
+)
+@click.option("--retry-errors", is_flag=True, help="With --out: ask errored rows again.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@with_judging
+def command(
+    dataset: str, spec: str | None, out: str | None, quiet: bool, judging: Judging, **asking: Any
+) -> int:
+    """Score a labelled dataset on an engine.
+
+    DATASET is a JSON Lines file, the same packed as .gz, or - for standard input.
+    """
+    if asking["retry_errors"] and out is None:
+        raise click.UsageError("--retry-errors needs --out: without a run folder there is nothing to retry")
+    from steelyard.cli.output import save_folder, save_report, show_report
+    from steelyard.cli.progress import progress
+    from steelyard.engines.spec import make_engine
+    from steelyard.formats.dataset import Dataset, shown_warnings
+    from steelyard.metrics.registry import Settings
+    from steelyard.run.runner import Interrupted, RunOptions
+    from steelyard.studies.labelled import evaluate
+
+    data = Dataset.from_jsonl(dataset)
+    _warn(shown_warnings(data))
+    if spec is None:
+        click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
+    engine = make_engine(spec or "lexical", engine_tables())
+    settings = Settings(judging.bins, judging.within)
+    try:
+        with progress(quiet) as shown:
+            report = evaluate(
+                engine, data, options=RunOptions(**asking), settings=settings, out=out, progress=shown
+            )
+    except Interrupted as stop:
+        kept = "the same command takes it up" if out else "nothing was kept; name a run folder with --out"
+        click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)
+        return 128 + stop.signal
+    _warn(report.warnings)
+    save_report(report, judging)
+    if out is not None:
+        save_folder(report, out, cases=not judging.no_cases)
+    show_report(report, judging.slices)
+    return 0
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        click.echo(f"steelyard: warning: {warning}", err=True)
