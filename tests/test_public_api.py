@@ -39,7 +39,8 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import contextlib, io\nfrom steelyard.cli.main import _run\nwith contextlib.redirect_stdout(io.StringIO()):\n    _run(['--help'])"
+    quiet = "import contextlib, io\nfrom steelyard.cli.main import _run\n"
+    code = quiet + "with contextlib.redirect_stdout(io.StringIO()):\n    _run(['--help'])"
     assert not loaded(code) & {*HEAVY, "msgspec"}
 
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from steelyard.errors import (
         DatasetError,
         EngineError,
+        EngineFailedError,
         IncomparableError,
         InputError,
+        InvalidAnswerError,
         ReportError,
         SteelyardError,
     )
@@ -41,8 +43,10 @@ _HOMES = {
     "errors": (
         "DatasetError",
         "EngineError",
+        "EngineFailedError",
         "IncomparableError",
         "InputError",
+        "InvalidAnswerError",
         "ReportError",
         "SteelyardError",
     ),
@@ -65,9 +69,11 @@ __all__ = [
     "Decisions",
     "Engine",
     "EngineError",
+    "EngineFailedError",
     "Failure",
     "IncomparableError",
     "InputError",
+    "InvalidAnswerError",
     "Measurement",
     "NoulQuestion",
     "QuestionSet",

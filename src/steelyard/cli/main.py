@@ -85,8 +85,13 @@ def main(argv: list[str] | None = None) -> None:
 
 def _run(argv: list[str] | None) -> int:
     try:
-        result = cli.main(args=argv, prog_name="steelyard", standalone_mode=False)
+        # Not `cli.main`: that one ends the process with 1 when a pipe is closed.
+        arguments = sys.argv[1:] if argv is None else list(argv)
+        with cli.make_context("steelyard", arguments) as context:
+            result = cli.invoke(context)
         return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.ClickException as error:
         error.show()
         return 2

@@ -62,7 +62,7 @@ _JUDGING = (
     click.option("--json", "json_path", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report, a laya-evals-report/1 document."),
     click.option("--markdown", "markdown_path", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report as Markdown."),
     click.option("--no-cases", is_flag=True, help="Leave single answers out of the report file."),
-)  # fmt: skip
+)
 
 
 def judging(command: Callable[..., int]) -> Callable[..., int]:
