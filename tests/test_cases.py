@@ -104,7 +104,9 @@ def test_g05_numbers_that_are_no_probabilities(open_cases: Path) -> None:
     assert report.measurements.overall["choice_accuracy"].n == 2
     # Row 6: a boolean is not a confidence, so the probabilities speak for it.
     assert report.table.confidence[6:].tolist() == [0.6, 0.9]
-    with pytest.raises(InvalidAnswerError, match=r"row 0, question team: answers\.team\.probabilities\.billing is NaN"):
+    with pytest.raises(
+        InvalidAnswerError, match=r"row 0, question team: answers\.team\.probabilities\.billing is NaN"
+    ):
         replayed(open_cases, "G05_invalid_probs", RunOptions())
 
 
@@ -171,7 +173,9 @@ def test_g11_a_failure_is_not_an_answer(open_cases: Path) -> None:
 
 
 def test_g16_bom_crlf_comments_and_line_numbers(open_cases: Path) -> None:
-    marked, plain = (Dataset.from_jsonl(open_cases / f"G16_{name}.data.jsonl") for name in ("bom_crlf", "plain"))
+    marked, plain = (
+        Dataset.from_jsonl(open_cases / f"G16_{name}.data.jsonl") for name in ("bom_crlf", "plain")
+    )
     assert len(marked) == len(plain) == 3
     assert marked.questions_sha256 == plain.questions_sha256
     assert marked.sha256 != plain.sha256
@@ -196,7 +200,9 @@ def test_g17_only_a_line_feed_ends_a_line(open_cases: Path) -> None:
         ("G20_5000_digits", "too many digits"),
     ],
 )
-def test_g18_g20_refused_with_place(open_cases: Path, steelyard: Callable[..., Ran], name: str, text: str) -> None:
+def test_g18_g20_refused_with_place(
+    open_cases: Path, steelyard: Callable[..., Ran], name: str, text: str
+) -> None:
     ran = steelyard("validate", open_cases / f"{name}.data.jsonl")
     assert ran.code == 2
     assert f"{name}.data.jsonl:1: " in ran.err
@@ -295,7 +301,9 @@ def test_g24_torn_tail_torn_middle_and_no_final_newline(open_cases: Path, tmp_pa
     whole.close()
 
 
-def program(*args: object, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def program(
+    *args: object, env: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "steelyard", *map(str, args)]
     return subprocess.run(command, capture_output=True, env=os.environ | (env or {}), check=False, **options)
 
@@ -321,7 +329,9 @@ def test_g26_pipes_code_pages_and_cells(open_cases: Path, tmp_path: Path) -> Non
     outputs = []
     for encoding in ("utf-8", "cp1252", "ascii"):
         paths = ["--json", tmp_path / f"{encoding}.json", "--markdown", tmp_path / f"{encoding}.md"]
-        ran = program("run", data, "--slice", "language", "--quiet", *paths, env={"PYTHONIOENCODING": encoding})
+        ran = program(
+            "run", data, "--slice", "language", "--quiet", *paths, env={"PYTHONIOENCODING": encoding}
+        )
         assert ran.returncode == 0, ran.stderr
         document = json.loads((tmp_path / f"{encoding}.json").read_bytes())
         quality = {name: value for name, value in document["overall"].items() if not name.endswith("_ms")}
@@ -348,7 +358,9 @@ def test_g26_a_closed_pipe_is_not_an_error(open_cases: Path, unbuffered: str) ->
     data = open_cases / "G26_wide_text.data.jsonl"
     line = f"{sys.executable} -m steelyard run {data} --quiet --slice language | head -1"
     env = os.environ | ({"PYTHONUNBUFFERED": unbuffered} if unbuffered else {})
-    ran = subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, env=env, check=False)
+    ran = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, env=env, check=False
+    )
     assert ran.returncode in (0, 141)
     assert b"Traceback" not in ran.stderr
     assert b"ignored" not in ran.stderr

@@ -26,8 +26,12 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("confidence", "correct", "wanted"), [v[1:] for v in VECTORS], ids=[v[0] for v in VECTORS])
-def test_metric_vectors(confidence: list[float], correct: list[int], wanted: dict[str | float, float]) -> None:
+@pytest.mark.parametrize(
+    ("confidence", "correct", "wanted"), [v[1:] for v in VECTORS], ids=[v[0] for v in VECTORS]
+)
+def test_metric_vectors(
+    confidence: list[float], correct: list[int], wanted: dict[str | float, float]
+) -> None:
     c, y = np.array(confidence, float), np.array(correct, float)
     accepted, hits = levels(c, y)
     found: dict[str | float, float] = {

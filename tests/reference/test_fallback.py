@@ -38,7 +38,11 @@ def test_full_and_strict_payloads() -> None:
 
 
 def test_probabilities_are_the_last_resort() -> None:
-    answer = {"type": "choice", "choice": "billing", "probabilities": {"billing": 0.5, "support": 0.3, "sales": 0.2}}
+    answer = {
+        "type": "choice",
+        "choice": "billing",
+        "probabilities": {"billing": 0.5, "support": 0.3, "sales": 0.2},
+    }
     found = report(FULL | {"a": answer})
     assert found.counts["confidence_sources"]["probabilities"] == 1
     assert found.table.confidence[0] == 0.5

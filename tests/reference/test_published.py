@@ -33,7 +33,12 @@ def test_persian_with_ten_bins(shared: Path, tmp_path: Path, mode: str) -> None:
     labels = ["billing", "technical", "cancel", "other"]
     question = {"type": "choice", "instructions": "What does the customer want?", "criteria": labels}
     data = Dataset.from_rows(
-        {"id": c["case_id"], "state": c["case_id"], "questions": {"q": question}, "expected": {"q": c["expected"]}}
+        {
+            "id": c["case_id"],
+            "state": c["case_id"],
+            "questions": {"q": question},
+            "expected": {"q": c["expected"]},
+        }
         for c in cases
     )
     answers = tmp_path / "answers.jsonl"
@@ -58,7 +63,9 @@ def test_massive_english_to_four_decimals(shared: Path, tmp_path: Path) -> None:
     data = Dataset.from_rows(
         {
             "state": c["state"],
-            "questions": {"intent": {"type": "choice", "instructions": c["instructions"], "criteria": c["options"]}},
+            "questions": {
+                "intent": {"type": "choice", "instructions": c["instructions"], "criteria": c["options"]}
+            },
             "expected": {"intent": c["gold_label"]},
             "language": c["lang"],
         }

@@ -56,11 +56,38 @@ class Judging(NamedTuple):
 
 
 _JUDGING = (
-    click.option("--bins", type=click.IntRange(1, 10_000), default=15, show_default=True, help="Bins of the calibration error."),
-    click.option("--score-within", "within", type=Finite(0), multiple=True, metavar="TOL", help="Also measure how many scores are within TOL levels. Repeatable."),
-    click.option("--slice", "slices", type=click.Choice(SLICES), multiple=True, help="Show this slice. Repeatable."),
-    click.option("--json", "json_path", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report, a laya-evals-report/1 document."),
-    click.option("--markdown", "markdown_path", type=click.Path(dir_okay=False), metavar="FILE", help="Write the report as Markdown."),
+    click.option(
+        "--bins",
+        type=click.IntRange(1, 10_000),
+        default=15,
+        show_default=True,
+        help="Bins of the calibration error.",
+    ),
+    click.option(
+        "--score-within",
+        "within",
+        type=Finite(0),
+        multiple=True,
+        metavar="TOL",
+        help="Also measure how many scores are within TOL levels. Repeatable.",
+    ),
+    click.option(
+        "--slice", "slices", type=click.Choice(SLICES), multiple=True, help="Show this slice. Repeatable."
+    ),
+    click.option(
+        "--json",
+        "json_path",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Write the report, a laya-evals-report/1 document.",
+    ),
+    click.option(
+        "--markdown",
+        "markdown_path",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Write the report as Markdown.",
+    ),
     click.option("--no-cases", is_flag=True, help="Leave single answers out of the report file."),
 )
 

@@ -81,7 +81,8 @@ class ReplayEngine(Engine):
             value = json.loads(head)
         except ValueError:
             return read_report(self._path)
-        return value if isinstance(value, dict) and "cases" in value and "overall" in value else None
+        is_report = isinstance(value, dict) and "cases" in value and "overall" in value
+        return read_report(self._path) if is_report else None
 
     def _index(self, dataset: Dataset) -> None:
         """Find the line that answers each row."""

@@ -117,7 +117,7 @@ def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]],
     """Take a report apart into dataset rows and replies, so that it can be judged again.
 
     Options the report does not show are taken from the probabilities, a score's levels from its
-    legend. Cases that do not name a row become rows of their own.
+    legend. Cases that name neither row nor id become rows of their own.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]],
             body = case.get("question") or _question_of(answer, expected)
         except (KeyError, TypeError, AttributeError):
             raise ReportError(f"{one_line(name)}: case {position} lacks qid, answer or expected") from None
-        row = case.get("row")
+        row = case.get("row", case.get("id"))
         if row is None or row != last:
             rows.append({"state": f"case {position}", "questions": {}, "expected": {}})
             rows[-1] |= {key: case[key] for key in ("language", "tags", "id", "group") if case.get(key)}

@@ -256,8 +256,7 @@ def _check_plain(tags: Sequence[Any], names: tuple[Sequence[Any], ...]) -> None:
     for column in names:
         if column.count(UNSET) == len(column):
             continue
-        distinct = set(column)
-        if not set(map(type, distinct)) <= _PLAIN_NAME or not all(map(str.strip, distinct - _ABSENT)):
+        if not set(map(type, column)) <= _PLAIN_NAME or not all(map(str.strip, set(column) - _ABSENT)):
             raise _NotPlain
 
 

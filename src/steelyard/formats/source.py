@@ -111,7 +111,11 @@ def _reopenable(path: str | Path) -> IO[bytes]:
 def _spooled(stream: SupportsRead) -> IO[bytes]:
     # A real file, so that `read_at` works and memory stays flat however much arrives.
     copy = tempfile.TemporaryFile(buffering=_CHUNK)  # noqa: SIM115 - owned by the source
-    while chunk := stream.read(_CHUNK):
-        copy.write(chunk)
-    copy.flush()
+    try:
+        while chunk := stream.read(_CHUNK):
+            copy.write(chunk)
+        copy.flush()
+    except BaseException:
+        copy.close()
+        raise
     return copy

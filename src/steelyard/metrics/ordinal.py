@@ -10,7 +10,10 @@ from steelyard.metrics.registry import Measurement, View, mean_of, metric, rate_
 @metric("score_mae", better="lower", shared=True)
 def score_mae(view: View) -> Measurement | None:
     """Mean distance between the expected level and the label, in levels."""
-    return mean_of(*view.defined("error"), better="lower", definition="score_mae/expected-level/1")
+    furthest = float(view.column("options").max(initial=1)) - 1.0
+    return mean_of(
+        *view.defined("error"), better="lower", definition="score_mae/expected-level/1", upper=furthest
+    )
 
 
 def score_within(view: View, tolerance: float) -> Measurement | None:

@@ -118,4 +118,5 @@ def wilson(rate: float, n: float, z: float) -> tuple[float, float]:
     denominator = 1.0 + z * z / n
     centre = (rate + z * z / (2 * n)) / denominator
     half = z / denominator * math.sqrt(rate * (1.0 - rate) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Rounding must not push the bounds past the rate itself at 0 and 1.
+    return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
