@@ -321,6 +321,14 @@ def test_replay_by_row_id_and_number(tmp_path: Path) -> None:
     assert reports[0].engine["revision"].startswith("sha256:")
 
 
+def test_replay_of_a_file_of_many_blocks(tmp_path: Path) -> None:
+    rows = make_rows(400)
+    padding = "x" * 2000
+    lines = [GOOD | {"flag": {"noul": (i % 100) / 100, "note": padding}} for i in range(400)]
+    report = evaluate(recorded(tmp_path / "a.jsonl", lines), Dataset.from_rows(rows))
+    assert report.table.value[report.table.kind == 2].tolist() == [(i % 100) / 100 for i in range(400)]
+
+
 def test_replay_errors_gaps_routes_and_odd_lines(tmp_path: Path) -> None:
     lines = [
         {"row": 0, "error": "quota"},

@@ -146,12 +146,15 @@ class QuestionSet(msgspec.Struct, frozen=True, eq=False):
         How many object keys the authored JSON holds, at every depth.
     raw : bytes
         The authored JSON text.
+    limits : tuple of float
+        `limit` of each question.
     """
 
     questions: dict[str, Question]
     bodies: Mapping[str, Any]
     n_keys: int
     raw: bytes
+    limits: tuple[float, ...]
 
 
 def option_bucket(kind: str, n_options: int) -> str:

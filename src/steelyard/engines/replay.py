@@ -88,8 +88,9 @@ class ReplayEngine(Engine):
         """Find the line that answers each row."""
         self._places = array("q", [-1]) * (2 * len(dataset))
         ids: dict[Any, int] | None = None
-        number, offset, keyed = 0, 0, 0
+        number, start, keyed = 0, 0, 0
         for block in self._source.blocks(_BLOCK):
+            offset, start = start, start + len(block)
             for line in block.split(b"\n"):
                 text = line.strip().removeprefix(BOM)
                 if text and not text.startswith(b"#"):

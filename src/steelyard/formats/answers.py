@@ -73,7 +73,7 @@ class Answers(msgspec.Struct):
 
     @classmethod
     def join(cls, blocks: Sequence[Answers]) -> Answers:
-        """One table from many, sorted by row and place."""
+        """One table from many, sorted by row and place; of two answers to one question the later counts."""
         if not blocks:
             return AnswerReader([]).take([])
         columns = {
@@ -81,9 +81,15 @@ class Answers(msgspec.Struct):
             for name in cls.__struct_fields__[:-1]
         }
         messages = {key: text for block in blocks for key, text in block.messages.items()}
-        order = np.lexsort((columns["place"], columns["row"]))
-        if np.array_equal(order, np.arange(len(order))):
+        row, place = columns["row"], columns["place"]
+        step = (row[1:] - row[:-1]).astype(np.int64) * (1 << 20) + (place[1:] - place[:-1])
+        if np.all(step > 0):
             return cls(**columns, messages=messages)
+        order = np.lexsort((place, row))
+        last = np.concatenate(
+            (np.any([np.diff(row[order]) != 0, np.diff(place[order]) != 0], axis=0), [True])
+        )
+        order = order[last]
         starts = np.cumsum(columns["size"]) - columns["size"]
         columns["probabilities"] = columns["probabilities"][ragged(starts[order], columns["size"][order])]
         for name in cls.__struct_fields__[:-1]:
@@ -118,9 +124,9 @@ class AnswerReader:
             questions = asked.questions
             rows.append(row)
             counts.append(len(questions))
+            limits += asked.limits
             failure = answers if isinstance(answers, Failure) else _stray(answers, questions)
             for qid, question in questions.items():
-                limits.append(question.limit)
                 try:
                     if failure is not None:
                         raise Fault(failure.reason, failure.message)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from steelyard.core.questions import KINDS, Question
+from steelyard.core.questions import KINDS, Question, QuestionSet
 
 
 class Names(dict[object, int]):
@@ -48,7 +48,8 @@ def repeats(hashes: array[int]) -> Iterator[list[int]]:
 class CaseColumns:
     """One entry a row, and one entry a labelled question.
 
-    Rows: `n_labels`, `n_tags`, codes of `language`, `model` and `group` (-1 for none). Labels:
+    Rows: `n_labels`, `n_tags`, codes of `language`, `model` and `group` (-1 for none), and `asked`
+    (position in `question_sets`, -1 where the row's own text must tell). Labels:
     `shape` (code of question id, type, option count and place in the row's question set), `label`
     (code of a choice label, else -1), and `gold` (option position, level, or 0/1). `tags` is flat.
     `blocks` says where rows stand in the file: first row, its line (1-based), byte offset and size
@@ -57,7 +58,8 @@ class CaseColumns:
 
     def __init__(self) -> None:
         self.blocks = array("q")
-        self.n_labels, self.n_tags = array("i"), array("i")
+        self.n_labels, self.n_tags, self.asked = array("i"), array("i"), array("i")
+        self.question_sets: list[QuestionSet] = []
         self.language, self.model, self.group = array("i"), array("i"), array("i")
         self.shape, self.label, self.gold = array("i"), array("i"), array("d")
         self.tags = array("i")

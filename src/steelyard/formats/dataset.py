@@ -107,6 +107,11 @@ class Dataset:
         decoded = decode_row(self.source.read_near(offsets[row], sizes[row]))
         return decoded, self._cache[bytes(decoded.questions)][0]
 
+    def questions_of(self, row: int) -> QuestionSet:
+        """The questions of a row, without reading it where they are shared by many."""
+        code = self.columns.asked[row]
+        return self.columns.question_sets[code] if code >= 0 else self.read(row)[1]
+
     def case(self, row: int) -> Case:
         """One case by its position."""
         read, questions = self.read(row)

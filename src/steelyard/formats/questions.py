@@ -56,7 +56,8 @@ def parse_questions(raw: bytes) -> QuestionSet:
             faults.append(f"questions.{qid}: {fault}")
     if faults:
         raise QuestionFault("\n".join(faults))
-    return QuestionSet(questions, bodies, n_keys, raw)
+    limits = tuple([question.limit for question in questions.values()])
+    return QuestionSet(questions, bodies, n_keys, raw, limits)
 
 
 def _count_plain_keys(bodies: dict[str, Any]) -> int:

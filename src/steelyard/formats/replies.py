@@ -122,6 +122,31 @@ def parse_reply(line: bytes) -> ParsedReply:
         answers = reply.answers
     except (msgspec.MsgspecError, RecursionError):
         reply, answers = _parse_loosely(line)
+    return _parsed(reply, answers)
+
+
+def parse_replies(block: bytes) -> list[ParsedReply]:
+    """Read whole log lines, many at a time.
+
+    Raises
+    ------
+    JsonFault
+        A line is not a reply record; its arguments are the text and the line's position in the block.
+    """
+    try:
+        return [_parsed(reply, reply.answers) for reply in _logged.decode_lines(block)]
+    except (msgspec.MsgspecError, RecursionError):
+        pass
+    replies = []
+    for position, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
+        try:
+            replies.append(parse_reply(line))
+        except (JsonFault, msgspec.MsgspecError):
+            raise JsonFault("not a reply record; restore the file", position) from None
+    return replies
+
+
+def _parsed(reply: Any, answers: Any) -> ParsedReply:
     if reply.error is not None:
         answers = reply.error
     elif answers is None:

@@ -6,10 +6,8 @@ other is read again line by line, so that each fault gets its place and each odd
 
 from __future__ import annotations
 
-import contextlib
-import gc
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import getitem, xor
 from typing import Any
@@ -21,6 +19,7 @@ from msgspec.structs import astuple
 from steelyard.core.questions import Question, QuestionSet
 from steelyard.errors import MAX_SHOWN
 from steelyard.formats.columns import CaseColumns, repeats
+from steelyard.formats.garbage import collector_paused
 from steelyard.formats.jsontext import dumps, quote
 from steelyard.formats.questions import identity_text
 from steelyard.formats.rows import (
@@ -36,6 +35,7 @@ from steelyard.formats.rows import (
 from steelyard.formats.source import BOM, LineSource
 
 MAX_WARNINGS = 20
+MAX_SETS = 4096
 BLOCK_BYTES = 1 << 17
 _HASH = ord("#")
 _PLAIN_TAGS = frozenset({list, type(None), msgspec.UnsetType})
@@ -94,35 +94,28 @@ def scan(source: LineSource, identities: set[str] | None = None) -> tuple[CaseCo
     return scanner.columns, scanner.findings
 
 
-@contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
-    """Hold back the cycle collector: a scan makes millions of objects and no cycles."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class _Scanner:
     def __init__(self, source: LineSource, identities: set[str] | None) -> None:
         self.source = source
         self.identities = identities
         self.columns, self.findings = CaseColumns(), Findings()
         self.states, self.ids, self.id_rows = array("q"), array("q"), array("q")
-        self.cache: QuestionCache[Plan] = QuestionCache(self._plan)
+        self.cache: QuestionCache[tuple[int, Plan]] = QuestionCache(self._plan)
 
-    def _plan(self, questions: QuestionSet, kept: bool) -> Plan:
+    def _plan(self, questions: QuestionSet, kept: bool) -> tuple[int, Plan]:
+        """Position among the sets remembered for good (-1 for none), and where labels go."""
         plan: Plan = {}
+        code, sets = -1, self.columns.question_sets
+        if kept and len(sets) < MAX_SETS:
+            code = len(sets)
+            sets.append(questions)
         for place, (qid, question) in enumerate(questions.questions.items()):
             # Both raise on a label they do not know; an index pays only when used again.
             find = question.label_index().__getitem__ if kept or question.code else question.options.index
             if self.identities is not None:
                 self.identities.add(identity_text(qid, questions.bodies[qid]))
             plan[qid] = (find, question.label_type, self.columns.shape_code(question, place), question)
-        return plan
+        return code, plan
 
     def read_block(self, block: bytes, number: int, offset: int) -> int:
         """Take one block, its first line being `number` at byte `offset`; return its line count."""
@@ -172,6 +165,7 @@ class _Scanner:
         shapes, labels, golds = self._place_labels(expected, entries)
         self._note_hashes(states, raws, ids)
         columns.blocks.extend((len(columns), *place))
+        columns.asked.fromlist([code for _, (code, _) in entries])
         columns.n_labels.fromlist(list(map(len, expected)))
         columns.n_tags.fromlist([len(t) if t else 0 for t in tags])
         columns.tags.fromlist(list(map(columns.tag_names.__getitem__, flat)))
@@ -186,9 +180,9 @@ class _Scanner:
         columns.gold.fromlist(golds)  # type: ignore[arg-type]
 
     def _place_labels(
-        self, expected: tuple[dict[str, Any], ...], entries: list[tuple[QuestionSet, Plan]]
+        self, expected: tuple[dict[str, Any], ...], entries: list[tuple[QuestionSet, tuple[int, Plan]]]
     ) -> tuple[list[int], list[int], list[float | None]]:
-        plans = [plan for _, plan in entries]
+        plans = [plan for _, (_, plan) in entries]
         if set(map(len, expected)) != {1}:
             plans = [plan for plan, labels in zip(plans, expected, strict=True) for _ in labels]
         values = list(chain.from_iterable(map(dict.values, expected)))

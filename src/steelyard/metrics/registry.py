@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from steelyard.metrics.decisions import Decisions, Floats, Ints
-from steelyard.stats.clusters import cluster_spread, mean_interval, rate_interval
+from steelyard.stats.clusters import cluster_spread, count_clusters, mean_interval, rate_interval
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -212,5 +212,5 @@ def plain_value(
 ) -> Measurement:
     """Measurement without an interval, saying why."""
     return Measurement(
-        value, len(clusters), len(np.unique(clusters)), better, definition, no_interval=why, details=details
+        value, len(clusters), count_clusters(clusters), better, definition, no_interval=why, details=details
     )

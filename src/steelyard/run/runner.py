@@ -16,6 +16,7 @@ from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
 from steelyard.formats.answers import AnswerReader, Answers
 from steelyard.formats.columns import Names
 from steelyard.formats.dataset import Dataset
+from steelyard.formats.garbage import collector_paused
 from steelyard.formats.replies import ParsedReply, encode_reply, parse_reply
 from steelyard.run.ask import Pool, ask_in_turn
 from steelyard.run.judge import RowFacts
@@ -106,13 +107,14 @@ class Collector:
 
     def take_all(self, replies: Iterable[ParsedReply], *, retry_errors: bool = False) -> None:
         """Take logged replies; rows past the end are passed over, failed ones on request."""
-        for reply in replies:
-            if reply.row >= self.n_rows or (retry_errors and isinstance(reply.answers, Failure)):
-                continue
-            self.add(self.dataset.read(reply.row)[1], reply)
-            if len(self._pending) >= FLUSH_ROWS:
-                self.flush()
-        self.flush()
+        with collector_paused():
+            for reply in replies:
+                if reply.row >= self.n_rows or (retry_errors and isinstance(reply.answers, Failure)):
+                    continue
+                self.add(self.dataset.questions_of(reply.row), reply)
+                if len(self._pending) >= FLUSH_ROWS:
+                    self.flush()
+            self.flush()
 
     def require_all(self, name: str) -> None:
         """Refuse to judge a run that is not finished.
@@ -135,7 +137,7 @@ class Collector:
         block = self.reader.take(self._pending)
         self._pending = []
         self._blocks.append(block)
-        self.errored += len(np.unique(block.row[block.reason > 0]))
+        self.errored += len(set(block.row[block.reason > 0].tolist()))
         return block
 
     @property

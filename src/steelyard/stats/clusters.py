@@ -63,6 +63,15 @@ def cluster_spread(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> 
     return Spread(mean, n, groups, math.sqrt(variance), deff)
 
 
+def count_clusters(clusters: NDArray[np.int64]) -> int:
+    """Distinct clusters; fast when they come in order, as cases do."""
+    if len(clusters) == 0:
+        return 0
+    if np.any(clusters[1:] < clusters[:-1]):
+        clusters = np.sort(clusters)
+    return 1 + int(np.count_nonzero(clusters[1:] != clusters[:-1]))
+
+
 def cluster_sums(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sum of `values` in each cluster, in order of cluster code."""
     if len(values) == 0:
