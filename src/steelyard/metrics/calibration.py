@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-import numpy as np
-
-from steelyard.metrics.decisions import Floats, Ints
 from steelyard.metrics.registry import Measurement, View, mean_of, metric, plain_value
 from steelyard.stats.bins import expected_calibration_error
 
 _NO_ECE = "a plug-in calibration error is biased upwards, so an interval around it would not cover"
 
 
-def paired(view: View) -> tuple[Floats, Floats, Ints]:
-    """Confidence, correctness and cluster of the answers that have both of the first."""
-    confidence, correct = view.column("confidence"), view.column("correct")
-    kept = ~np.isnan(confidence) & ~np.isnan(correct)
-    return confidence[kept], correct[kept], view.column("cluster")[kept]
-
-
 @metric("ece", better="lower", shared=True)
 def ece(view: View) -> Measurement | None:
     """Expected calibration error of choice and yes/no answers over equal-width bins."""
-    confidence, correct, clusters = paired(view)
+    confidence, correct, clusters = view.paired()
     if not len(confidence):
         return None
     bins = view.settings.bins
@@ -33,14 +22,14 @@ def ece(view: View) -> Measurement | None:
 @metric("brier", better="lower", shared=True)
 def brier(view: View) -> Measurement | None:
     """Mean squared distance of confidence from being right: the score of the top answer only."""
-    confidence, correct, clusters = paired(view)
+    confidence, correct, clusters = view.paired()
     squares = (confidence - correct) ** 2
-    found = mean_of(squares, clusters, better="lower", definition="brier/top-answer/1", upper=1.0)
-    # The pairwise mean is the published number; the exact one can differ in the last digit.
-    return found and msgspec.structs.replace(found, value=float(np.mean(squares)))
+    return mean_of(squares, clusters, better="lower", definition="brier/top-answer/1", upper=1.0)
 
 
 @metric("mean_confidence", better="neither", shared=True)
 def mean_confidence(view: View) -> Measurement | None:
     """Mean of the confidence column over every answer, score answers included."""
-    return mean_of(*view.defined("confidence"), better="neither", definition="mean_confidence/1", upper=1.0)
+    return mean_of(
+        *view.defined("confidence"), better="neither", definition="mean_confidence/1", upper=1.0, exact=True
+    )

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.metrics import accuracy, calibration, coverage, ordinal, proper
-from steelyard.metrics.decisions import DIMENSIONS, SCORED, Decisions, Floats, Ints
-from steelyard.metrics.registry import METRICS, Gathered, Measurement, Metric, Settings, View
+from steelyard.metrics.decisions import DIMENSIONS, SCORED, Decisions, Ints
+from steelyard.metrics.registry import METRICS, Gathered, Measurement, Metric, Ranked, Settings, View
 from steelyard.stats.coverage import ranked_levels
-from steelyard.stats.grouping import group_order, ragged
+from steelyard.stats.grouping import first_positions, group_order, ragged
 
 FAMILIES = (accuracy, ordinal, calibration, proper, coverage)
 """Modules whose import fills the registry, in the order reports show."""
@@ -64,7 +64,7 @@ def measure(table: Decisions, settings: Settings, dimensions: Sequence[str] = DI
     """
     metrics = metrics_for(settings)
     ranked = _by_confidence(table)
-    whole = View(Gathered(table, None), 0, len(table), settings, _levels(table, ranked))
+    whole = View(Gathered(table, None), 0, len(table), settings, _ranked(table, ranked))
     slices: dict[str, dict[str, Measured]] = {}
     for name in dimensions:
         found = {value: _measured(metrics, view) for value, view in _views(table, name, ranked, settings)}
@@ -84,8 +84,12 @@ def _by_confidence(table: Decisions) -> Ints:
     return paired[np.argsort(-table.confidence[paired], kind="stable")]
 
 
-def _levels(table: Decisions, ranked: Ints) -> tuple[Floats, Floats] | None:
-    return ranked_levels(table.confidence[ranked], table.correct[ranked]) if len(ranked) else None
+def _ranked(table: Decisions, rows: Ints) -> Ranked | None:
+    if not len(rows):
+        return None
+    confidence = table.confidence[rows]
+    accepted, hits = ranked_levels(confidence, table.correct[rows])
+    return Ranked(confidence, accepted, hits)
 
 
 def _views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Iterator[tuple[str, View]]:
@@ -100,13 +104,12 @@ def _views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Ite
             inside = ranked_rows[ranked_bounds[code] : ranked_bounds[code + 1]]
             yield (
                 value,
-                View(gathered, int(bounds[code]), int(bounds[code + 1]), settings, _levels(table, inside)),
+                View(gathered, int(bounds[code]), int(bounds[code + 1]), settings, _ranked(table, inside)),
             )
 
 
 def _expand(rows: Ints, codes: NDArray[np.int32], ranked: Ints) -> tuple[Ints, NDArray[np.int32]]:
     """Rank order carried over to (row, code) pairs, which are sorted by row."""
-    starts = np.searchsorted(rows, ranked, side="left")
-    sizes = np.searchsorted(rows, ranked, side="right") - starts
-    pairs = ragged(starts, sizes)
+    first = first_positions(rows, int(ranked.max(initial=-1)) + 1)
+    pairs = ragged(first[ranked], first[ranked + 1] - first[ranked])
     return rows[pairs], codes[pairs]

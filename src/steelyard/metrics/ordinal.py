@@ -12,7 +12,11 @@ def score_mae(view: View) -> Measurement | None:
     """Mean distance between the expected level and the label, in levels."""
     furthest = float(view.column("options").max(initial=1)) - 1.0
     return mean_of(
-        *view.defined("error"), better="lower", definition="score_mae/expected-level/1", upper=furthest
+        *view.defined("error"),
+        better="lower",
+        definition="score_mae/expected-level/1",
+        upper=furthest,
+        exact=True,
     )
 
 

@@ -65,6 +65,17 @@ class Gathered:
         return self._columns[name]
 
 
+class Ranked(msgspec.Struct, frozen=True, eq=False):
+    """The answers of a slice that have confidence and correctness, most confident first.
+
+    `accepted` and `hits` are running counts at the end of each level of equal confidence.
+    """
+
+    confidence: Floats
+    accepted: Floats
+    hits: Floats
+
+
 class View:
     """One slice: consecutive rows of a gathered table.
 
@@ -74,24 +85,19 @@ class View:
     start, stop : int
         The rows of this slice.
     settings : Settings
-    levels : pair of arrays or None
-        Accepted answers and hits at each level of confidence; None when no answer has both
-        confidence and correctness.
+    ranked : Ranked or None
+        None when no answer has both confidence and correctness.
     """
 
-    __slots__ = ("_gathered", "_start", "_stop", "levels", "settings")
+    __slots__ = ("_gathered", "_paired", "_start", "_stop", "ranked", "settings")
 
     def __init__(
-        self,
-        gathered: Gathered,
-        start: int,
-        stop: int,
-        settings: Settings,
-        levels: tuple[Floats, Floats] | None,
+        self, gathered: Gathered, start: int, stop: int, settings: Settings, ranked: Ranked | None
     ) -> None:
         self._gathered, self._start, self._stop = gathered, start, stop
         self.settings = settings
-        self.levels = levels
+        self.ranked = ranked
+        self._paired: tuple[Floats, Floats, Ints] | None = None
 
     def __len__(self) -> int:
         return self._stop - self._start
@@ -99,6 +105,14 @@ class View:
     def column(self, name: str) -> Any:
         """A column of the table on this slice, rows in dataset order."""
         return self._gathered.column(name)[self._start : self._stop]
+
+    def paired(self) -> tuple[Floats, Floats, Ints]:
+        """Confidence, correctness and cluster of the answers that have both of the first."""
+        if self._paired is None:
+            confidence, correct = self.column("confidence"), self.column("correct")
+            kept = ~np.isnan(confidence + correct)
+            self._paired = (confidence[kept], correct[kept], self.column("cluster")[kept])
+        return self._paired
 
     def defined(self, name: str, kind: int | None = None) -> tuple[Floats, Ints]:
         """Values of a column where it is defined, for one question type or all, and their clusters."""
@@ -160,8 +174,12 @@ def mean_of(
     definition: str,
     upper: float = math.inf,
     details: dict[str, Any] | None = None,
+    exact: bool = False,
 ) -> Measurement | None:
-    """Measurement of a mean of values from 0 to `upper`; None without values."""
+    """Measurement of a mean of values from 0 to `upper`; None without values.
+
+    `exact` rounds the sum once, as published figures need; it costs a pass in Python.
+    """
     if not len(values):
         return None
     spread = cluster_spread(values, clusters)
@@ -169,7 +187,7 @@ def mean_of(
     if interval:
         interval = (max(0.0, interval[0]), min(upper, interval[1]))
     return Measurement(
-        exact_mean(values),
+        exact_mean(values) if exact else float(np.mean(values)),
         spread.n,
         spread.clusters,
         better,

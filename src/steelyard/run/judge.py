@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from steelyard.formats.answers import Answers
 from steelyard.formats.columns import CaseColumns
 from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Names, losses
-from steelyard.stats.grouping import ragged
+from steelyard.stats.grouping import distinct, first_positions, ragged
 
 
 class RowFacts(msgspec.Struct):
@@ -59,7 +59,7 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         One row a labelled question of those rows, in dataset order.
     """
     row, qid, kind, options, place, qid_names = _labelled(cases, facts.n_rows)
-    first = np.searchsorted(answers.row, np.arange(facts.n_rows))
+    first = first_positions(answers.row, facts.n_rows)
     at = first[row] + place
     reason = answers.reason[at]
     scored = reason == 0
@@ -134,5 +134,5 @@ def _tags(
     n_tags = max(1, len(cases.tag_names))
     key = pairs * n_tags + tags
     if len(key) and np.any(key[1:] <= key[:-1]):
-        key = np.unique(key)
+        key, _ = distinct(key)
     return key // n_tags, (key % n_tags).astype(np.int32)

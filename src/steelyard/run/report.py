@@ -23,6 +23,7 @@ from steelyard.metrics.timing import timing_metrics
 from steelyard.run.judge import RowFacts, join
 from steelyard.run.log import RunLog
 from steelyard.run.runner import Asked
+from steelyard.stats.grouping import distinct
 
 PEER_DIMENSIONS = ("language", "model", "qid", "tag")
 _ROW_REASONS = {
@@ -255,9 +256,11 @@ def confusion(table: Decisions) -> dict[str, dict[str, dict[str, int]]]:
     said_yes = table.value[kept] >= 0.5
     gold = np.where(noul, table.gold[kept] - 2, table.gold_label[kept]).astype(np.int64)
     pred = np.where(noul, said_yes - 2.0, table.pred_label[kept]).astype(np.int64)
-    triples, counts = np.unique(np.stack([table.qid[kept], gold, pred]), axis=1, return_counts=True)
+    width = 2 + len(table.names.labels)
+    keys, counts = distinct((table.qid[kept] * width + gold + 2) * width + pred + 2)
+    columns = (keys // width**2, keys // width % width - 2, keys % width - 2, counts)
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for (qid, truth, answer), n in zip(triples.T.tolist(), counts.tolist(), strict=True):
+    for qid, truth, answer, n in np.stack(columns).T.tolist():
         names = found.setdefault(table.names.qids[qid], {})
         names.setdefault(_side(table, truth), {})[_side(table, answer)] = n
     return found

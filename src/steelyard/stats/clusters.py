@@ -55,10 +55,11 @@ def cluster_spread(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> 
     groups = len(sums)
     if groups < 2:
         return Spread(mean, n, groups, 0.0, 1.0)
-    variance = groups / (groups - 1) * float(np.dot(sums, sums)) / n**2
+    # No BLAS here: its threads would spin for nothing.
+    variance = groups / (groups - 1) * float((sums * sums).sum()) / n**2
     if groups == n:
         return Spread(mean, n, groups, math.sqrt(variance), 1.0)
-    plain = float(np.dot(values - mean, values - mean)) / (n - 1) / n
+    plain = float(((values - mean) ** 2).sum()) / (n - 1) / n
     deff = max(1.0, variance / plain) if plain > 0 else n / groups
     return Spread(mean, n, groups, math.sqrt(variance), deff)
 

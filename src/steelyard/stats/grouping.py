@@ -20,6 +20,18 @@ def ragged(starts: NDArray[np.int64], sizes: NDArray[Any]) -> NDArray[np.int64]:
     return flat
 
 
+def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct values in order, and how often each occurs; by sorting, which beats hashing here."""
+    ordered = np.sort(values)
+    starts = np.flatnonzero(np.concatenate((np.ones(min(1, len(values)), bool), ordered[1:] != ordered[:-1])))
+    return ordered[starts], np.diff(np.concatenate((starts, [len(values)])))
+
+
+def first_positions(sorted_codes: NDArray[Any], groups: int) -> NDArray[np.int64]:
+    """Where each group begins in codes that are sorted, and the total: shape (groups + 1,)."""
+    return np.concatenate(([0], np.cumsum(np.bincount(sorted_codes, minlength=groups))))
+
+
 def group_order(codes: NDArray[Any], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Stable order by group, and where each group begins and ends.
 
