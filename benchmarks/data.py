@@ -79,7 +79,11 @@ def three_question_rows(path: Path, n: int, seed: int = 2) -> tuple[Path, Path]:
     teams = QUESTIONS["route"]["criteria"]
     with path.open("w", encoding="utf-8") as rows, answers.open("w", encoding="utf-8") as replies:
         for i in range(n):
-            expected = {"route": rng.choice(teams), "urgency": rng.randint(0, 4), "refund": rng.random() < 0.5}
+            expected = {
+                "route": rng.choice(teams),
+                "urgency": rng.randint(0, 4),
+                "refund": rng.random() < 0.5,
+            }
             row = {"state": f"message {i}", "questions": QUESTIONS, "expected": expected}
             row |= {"language": rng.choice(LANGUAGES), "tags": [rng.choice("abcdef"), rng.choice("ghi")]}
             rows.write(json.dumps(row) + "\n")
@@ -105,7 +109,12 @@ def _answers(rng: random.Random) -> dict[str, Any]:
             "confidence": 0.4,
             "answer_confidence": max(levels),
         },
-        "refund": {"type": "noul", "noul": yes, "confidence": max(yes, 1 - yes), "answer_confidence": max(yes, 1 - yes)},
+        "refund": {
+            "type": "noul",
+            "noul": yes,
+            "confidence": max(yes, 1 - yes),
+            "answer_confidence": max(yes, 1 - yes),
+        },
     }
 
 

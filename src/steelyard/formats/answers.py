@@ -7,7 +7,7 @@ answer that breaks the contract is errored with a reason and never mended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,12 +16,11 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from steelyard.core.questions import Question, QuestionSet, scalar_text
-from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS, Failure
+from steelyard.core.requests import CONFIDENCE_SOURCES, Failure
+from steelyard.formats.answer_table import Answers, check_ranges
 from steelyard.formats.jsontext import quote, type_name
+from steelyard.formats.uniform import UNIFORM_AT_LEAST, NotUniformError, uniform_columns
 from steelyard.stats.grouping import ragged
-
-ROUNDING = 5e-5
-"""Half a unit in the fourth decimal: what each of k rounded probabilities may be off by."""
 
 _SOURCE = {name: code for code, name in enumerate(CONFIDENCE_SOURCES)}
 _NAN = float("nan")
@@ -48,54 +47,8 @@ class Fault(Exception):
         self.reason = reason
 
 
-class Answers(msgspec.Struct):
-    """Columns of answers, one entry a question asked, in the order they were taken.
-
-    `row` and `place` say which question. `reason` is 0, or one more than the position in REASONS.
-    `pred` is the position of the chosen option (-1 when the type has none), `value` the expected
-    level or P(true), `confidence` and `source` the confidence column and where it came from,
-    `stated` the engine's own `confidence` field. `size` counts probabilities, `probabilities` is
-    flat. `messages` explains failures by (row, place).
-    """
-
-    row: NDArray[np.int64]
-    place: NDArray[np.int32]
-    reason: NDArray[np.int8]
-    pred: NDArray[np.int32]
-    value: NDArray[np.float64]
-    confidence: NDArray[np.float64]
-    source: NDArray[np.int8]
-    stated: NDArray[np.float64]
-    size: NDArray[np.int32]
-    probabilities: NDArray[np.float64]
-    label: NDArray[np.int32]
-    messages: dict[tuple[int, int], str]
-
-    @classmethod
-    def join(cls, blocks: Sequence[Answers]) -> Answers:
-        """One table from many, sorted by row and place; of two answers to one question the later counts."""
-        if not blocks:
-            return AnswerReader([]).take([])
-        columns = {
-            name: np.concatenate([getattr(block, name) for block in blocks])
-            for name in cls.__struct_fields__[:-1]
-        }
-        messages = {key: text for block in blocks for key, text in block.messages.items()}
-        row, place = columns["row"], columns["place"]
-        step = (row[1:] - row[:-1]).astype(np.int64) * (1 << 20) + (place[1:] - place[:-1])
-        if np.all(step > 0):
-            return cls(**columns, messages=messages)
-        order = np.lexsort((place, row))
-        last = np.concatenate(
-            (np.any([np.diff(row[order]) != 0, np.diff(place[order]) != 0], axis=0), [True])
-        )
-        order = order[last]
-        starts = np.cumsum(columns["size"]) - columns["size"]
-        columns["probabilities"] = columns["probabilities"][ragged(starts[order], columns["size"][order])]
-        for name in cls.__struct_fields__[:-1]:
-            if name != "probabilities":
-                columns[name] = columns[name][order]
-        return cls(**columns, messages=messages)
+Taken = tuple[int, QuestionSet, Any]
+"""Row, the questions asked, and the answers by id or the failure of the row."""
 
 
 class AnswerReader:
@@ -110,10 +63,58 @@ class AnswerReader:
     def __init__(self, labels: list[str]) -> None:
         self.labels = {name: code for code, name in enumerate(labels)}
 
-    def take(
-        self, replies: Iterable[tuple[int, QuestionSet, dict[str, WireAnswer | Failure] | Failure]]
-    ) -> Answers:
+    def take(self, replies: Sequence[Taken]) -> Answers:
         """Lay out replies: row, the questions asked, and answers by id or the failure of the row."""
+        groups: dict[int, list[Taken]] = {}
+        odd: list[Taken] = []
+        for reply in replies:
+            (groups.setdefault(id(reply[1]), []) if type(reply[2]) is dict else odd).append(reply)
+        blocks = []
+        for group in groups.values():
+            uniform = self._uniform(group) if len(group) >= UNIFORM_AT_LEAST else None
+            if uniform is None:
+                odd += group
+            else:
+                blocks.append(uniform)
+        if odd or not blocks:
+            blocks.append(self._one_by_one(odd))
+        return blocks[0] if len(blocks) == 1 else Answers.join(blocks)
+
+    def _uniform(self, group: list[Taken]) -> Answers | None:
+        """The group's answers if they are all alike and there are any."""
+        asked, n = group[0][1], len(group)
+        try:
+            found = uniform_columns(asked, [reply[2] for reply in group], self._label_code, WireAnswer)
+        except NotUniformError:
+            return None
+        if not found:
+            return None
+
+        def across(columns: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+            return np.stack(columns, axis=1).astype(dtype).ravel()
+
+        width = len(found)
+        answers = Answers(
+            np.repeat(np.array([row for row, _, _ in group], np.int64), width),
+            np.tile(np.arange(width, dtype=np.int32), n),
+            np.zeros(n * width, np.int8),
+            across([column.pred for column in found], np.int32),
+            across([column.value for column in found], np.float64),
+            across([column.confidence for column in found], np.float64),
+            np.tile(np.array([column.source for column in found], np.int8), n),
+            across([column.stated for column in found], np.float64),
+            np.tile(np.array([column.matrix.shape[1] for column in found], np.int32), n),
+            np.concatenate([column.matrix for column in found], axis=1).ravel(),
+            across([column.label for column in found], np.int32),
+            {},
+        )
+        check_ranges(answers, np.tile(np.array(asked.limits), n))
+        return answers
+
+    def _label_code(self, name: str) -> int:
+        return self.labels.setdefault(name, len(self.labels))
+
+    def _one_by_one(self, replies: Sequence[Taken]) -> Answers:
         rows: list[int] = []
         counts: list[int] = []
         limits: list[float] = []
@@ -130,7 +131,7 @@ class AnswerReader:
                 try:
                     if failure is not None:
                         raise Fault(failure.reason, failure.message)
-                    fields += self._read(question, answers.get(qid), flat)  # type: ignore[union-attr]
+                    fields += self._read(question, answers.get(qid), flat)
                 except Fault as fault:
                     failed.append((len(fields) // 7, fault.reason, str(fault)))
                     fields += _NOTHING
@@ -139,49 +140,25 @@ class AnswerReader:
     def _read(
         self, question: Question, answer: WireAnswer | Failure | None, flat: list[float]
     ) -> tuple[Any, ...]:
-        """Fields of one answer after `reason`; appends its probabilities to `flat`.
-
-        The common shapes are taken inline: this is the hottest code of a run.
-        """
+        """Fields of one answer after `reason`; appends its probabilities to `flat`."""
         if answer is None:
             raise Fault("missing_answer", "no answer")
         if isinstance(answer, Failure):
             raise Fault(answer.reason, answer.message)
-        kind, code = answer.type, question.code
-        if kind is not None and kind != question.kind:
-            raise Fault("invalid_answer", f"type is {quote(kind)}, the question's is {question.kind}")
-        probabilities = answer.probabilities
-        if not probabilities:
-            vector: list[float] = []
-        elif tuple(probabilities) == question.options:
-            vector = list(probabilities.values())
-        else:
-            vector = _aligned(question, probabilities)
+        if answer.type is not None and answer.type != question.kind:
+            raise Fault("invalid_answer", f"type is {quote(answer.type)}, the question's is {question.kind}")
+        vector = _aligned(question, answer.probabilities) if answer.probabilities else []
         pred = label = -1
         value = _NAN
-        if code == 0:
-            choice = answer.choice
-            pred = (
-                question.index[choice]
-                if type(choice) is str and choice in question.index
-                else _choice(question, choice, vector)
-            )
-            name = question.options[pred]
-            label = self.labels.setdefault(name, len(self.labels))
-        elif code == 1:
-            value = answer.score
-            if type(value) is not float:
-                value = _number(value, "score", vector)
+        if question.code == 0:
+            pred = _choice(question, answer.choice, vector)
+            label = self._label_code(question.options[pred])
+        elif question.code == 1:
+            value = _number(answer.score, "score", vector)
         else:
-            value = answer.noul
-            if type(value) is not float:
-                value = _number(value, "noul", [])
-        stated = answer.confidence
-        confidence, source = answer.answer_confidence, 1
-        if type(confidence) is not float:
-            confidence, source = _confidence(answer, value if code == 2 else _NAN, vector)
-        if type(stated) is not float:
-            stated = float(stated) if type(stated) is int else _NAN
+            value = _number(answer.noul, "noul", [])
+        confidence, source = _confidence(answer, value if question.code == 2 else _NAN, vector)
+        stated = float(answer.confidence) if type(answer.confidence) in (int, float) else _NAN
         flat += vector
         return pred, value, confidence, source, stated, len(vector), label
 
@@ -211,8 +188,8 @@ def _columns(
         {},
     )
     for at, reason, message in failed:
-        _fail(answers, at, reason, message)
-    _check_ranges(answers, np.array(limits, np.float64))
+        answers.fail(at, reason, message)
+    check_ranges(answers, np.array(limits, np.float64))
     return answers
 
 
@@ -266,38 +243,3 @@ def _confidence(answer: WireAnswer, noul: float, vector: list[float]) -> tuple[f
     if not math.isnan(noul):
         return max(noul, 1.0 - noul), _SOURCE["noul"]
     return (max(vector), _SOURCE["probabilities"]) if vector else (_NAN, _SOURCE["none"])
-
-
-def _check_ranges(answers: Answers, limit: NDArray[np.float64]) -> None:
-    """Error answers whose numbers are out of range or whose probabilities do not add up."""
-    fine = answers.reason == 0
-    value, confidence, stated = answers.value, answers.confidence, answers.stated
-    _mark(answers, fine & (answers.source > 0) & ~((confidence >= 0) & (confidence <= 1)), "confidence")
-    _mark(answers, fine & ((stated < 0) | (stated > 1)), "stated")
-    _mark(answers, fine & ~np.isnan(limit) & ~((value >= 0) & (value <= limit)), "value")
-    sized = np.flatnonzero(answers.size)
-    if not len(sized):
-        return
-    starts = (np.cumsum(answers.size) - answers.size)[sized]
-    sums = np.add.reduceat(answers.probabilities, starts)
-    low = np.minimum.reduceat(answers.probabilities, starts)
-    high = np.maximum.reduceat(answers.probabilities, starts)
-    off = ~(np.abs(sums - 1.0) <= answers.size[sized] * ROUNDING + 1e-12)
-    for at in np.flatnonzero(off | ~(low >= 0) | ~(high <= 1)):
-        if not low[at] >= 0 or not high[at] <= 1:
-            worst = low[at] if not low[at] >= 0 else high[at]
-            text = f"probabilities hold {worst:.6g}, outside 0 to 1"
-        else:
-            text = f"probabilities sum to {sums[at]:.6g}, not 1"
-        _fail(answers, int(sized[at]), "invalid_distribution", text)
-
-
-def _mark(answers: Answers, bad: NDArray[np.bool_], field: str) -> None:
-    for at in np.flatnonzero(bad):
-        number = getattr(answers, field)[at]
-        _fail(answers, int(at), "invalid_answer", f"{field} {number:.6g} is out of range")
-
-
-def _fail(answers: Answers, at: int, reason: str, message: str) -> None:
-    answers.reason[at] = 1 + REASONS.index(reason)
-    answers.messages[int(answers.row[at]), int(answers.place[at])] = message

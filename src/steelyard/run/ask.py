@@ -15,6 +15,14 @@ from steelyard.formats.jsontext import one_line
 MAX_ABANDONED = 256
 """Timed-out calls that may still be running when the run gives up."""
 
+BUSY = 8
+"""Calls in flight beyond which replies are gathered before they are taken."""
+
+GATHER_SECONDS = 0.002
+
+Result = tuple[int, Sequence[Reply], float] | BaseException | None
+"""Number, replies and milliseconds of a call; what a worker died of; or None from one that is done."""
+
 Deliver = Callable[[Sequence[Request], Sequence[Reply], float | None], None]
 """Takes the requests of a call, a reply for each, and the milliseconds it took if it returned."""
 
@@ -78,12 +86,11 @@ class Pool:
         self._engine, self._calls, self._options = engine, calls, options
         self._concurrency, self._timeout = concurrency, timeout
         self._lock = threading.Lock()
-        self._results: queue.SimpleQueue[tuple[int, Sequence[Reply], float] | BaseException | None] = (
-            queue.SimpleQueue()
-        )
+        self._results: queue.SimpleQueue[Result] = queue.SimpleQueue()
         self._running: dict[int, tuple[Sequence[Request], float]] = {}
         self._next_call = 0
         self._stopped = False
+        self._abandoned = 0
 
     def run(self, deliver: Deliver) -> None:
         """Deliver every call's replies in the calling thread, in order of completion.
@@ -99,7 +106,7 @@ class Pool:
                 self._start_worker()
                 active += 1
             while active:
-                active -= self._take_one(deliver)
+                active -= self._take_some(deliver)
                 for requests in self._overdue():
                     deliver(
                         requests, _all_failed(requests, "timeout", f"no answer in {self._timeout:g} s"), None
@@ -108,28 +115,38 @@ class Pool:
         finally:
             self._stopped = True
 
-    def _take_one(self, deliver: Deliver) -> int:
-        """Deliver one result if there is one; 1 when it says that a worker is done."""
+    def _take_some(self, deliver: Deliver) -> int:
+        """Deliver what has come in; how many workers said that they are done."""
+        done = 0
+        for result in self._arrived():
+            if result is None:
+                done += 1
+                continue
+            if isinstance(result, BaseException):
+                raise result
+            call, replies, ms = result
+            entry = self._running.pop(call, None)
+            if entry is not None:
+                deliver(entry[0], replies, _returned(replies, ms))
+        return done
+
+    def _arrived(self) -> Iterator[Result]:
         try:
-            result = self._results.get(timeout=0.02 if self._timeout else None)
+            yield self._results.get(timeout=0.02 if self._timeout else None)
+            if self._concurrency > BUSY:
+                # Being woken for every reply costs more than the reply: let some more come in.
+                time.sleep(GATHER_SECONDS)
+            while True:
+                yield self._results.get_nowait()
         except queue.Empty:
-            return 0
-        if result is None:
-            return 1
-        if isinstance(result, BaseException):
-            raise result
-        call, replies, ms = result
-        entry = self._running.pop(call, None)
-        if entry is not None:
-            deliver(entry[0], replies, _returned(replies, ms))
-        return 0
+            return
 
     def _overdue(self) -> list[Sequence[Request]]:
         if self._timeout is None:
             return []
         now = time.perf_counter()
         late = [call for call, (_, started) in list(self._running.items()) if now - started > self._timeout]
-        self._abandoned = getattr(self, "_abandoned", 0) + len(late)
+        self._abandoned += len(late)
         if self._abandoned > MAX_ABANDONED:
             raise EngineFailedError(
                 f"{self._abandoned} calls did not return in {self._timeout:g} s; giving up"

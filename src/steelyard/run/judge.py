@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.formats.answers import Answers
+from steelyard.formats.answer_table import Answers
 from steelyard.formats.columns import CaseColumns
 from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Names, losses
 from steelyard.stats.grouping import distinct, first_positions, ragged

@@ -10,7 +10,6 @@ from steelyard.errors import InputError
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.jsontext import dumps, quote
 from steelyard.formats.questions import batch_signature
-from steelyard.formats.rows import QuestionCache
 
 
 def preflight(engine: Engine, dataset: Dataset, options: CallOptions, model: str | None) -> None:
@@ -47,13 +46,15 @@ def plan_calls(
         for row in rows:
             yield (row,)
         return
-    cache: QuestionCache[bytes] = QuestionCache(lambda questions, _: batch_signature(questions))
-    groups: dict[tuple[bytes, str | None], list[tuple[int, int]]] = {}
+    columns = dataset.columns
+    signatures = [batch_signature(questions) for questions in columns.question_sets]
+    groups: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
     for row in rows:
-        read, questions = dataset.read(row)
-        pin = model or read.model or None
-        length = _length(read.state) if options.sort_by_length else 0
-        groups.setdefault((cache[questions.raw][1], pin), []).append((length, row))
+        code = columns.asked[row]
+        signature = signatures[code] if code >= 0 else batch_signature(dataset.questions_of(row))
+        length = _length(dataset.read(row)[0].state) if options.sort_by_length else 0
+        pin = columns.model[row] if model is None else -1
+        groups.setdefault((signature, pin), []).append((length, row))
     for members in groups.values():
         members.sort()
         for start in range(0, len(members), options.batch_size):

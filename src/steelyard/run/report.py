@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard._version import __version__
 from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS
-from steelyard.formats.answers import Answers
+from steelyard.formats.answer_table import Answers
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.files import whole_file
 from steelyard.formats.jsontext import digest, loads, pretty

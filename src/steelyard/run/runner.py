@@ -13,7 +13,8 @@ from steelyard.core.questions import QuestionSet
 from steelyard.core.requests import REASONS, Ability, CallOptions, Failure, Reply, Request
 from steelyard.engines._base import Engine
 from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
-from steelyard.formats.answers import AnswerReader, Answers
+from steelyard.formats.answer_table import Answers
+from steelyard.formats.answers import AnswerReader
 from steelyard.formats.columns import Names
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.garbage import collector_paused
