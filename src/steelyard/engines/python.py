@@ -188,7 +188,7 @@ def _reply(request: Request, result: Any) -> Reply:
 def reply_from_body(row: int, body: Mapping[str, Any]) -> Reply:
     """Reply from a result object; the route's model comes before the result's own name."""
     if "answers" not in body:
-        bare = bool(body) and all(isinstance(answer, dict) for answer in body.values())
+        bare = set(map(type, body.values())) == {dict}
         if not bare:
             return Reply(row, failure=Failure("missing_answer", "the result holds no answers"))
         return Reply(row, body)

@@ -18,7 +18,7 @@ from steelyard.formats.answers import AnswerReader
 from steelyard.formats.columns import Names
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.garbage import collector_paused
-from steelyard.formats.replies import ParsedReply, encode_reply, parse_reply
+from steelyard.formats.replies import ParsedReply, encode_reply, parse_replies
 from steelyard.run.ask import Pool, ask_in_turn
 from steelyard.run.judge import RowFacts
 from steelyard.run.log import RunLog
@@ -131,20 +131,13 @@ class Collector:
                 f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first"
             )
 
-    def flush(self) -> Answers | None:
-        """Check what came in since the last time; None when nothing did."""
-        if not self._pending:
-            return None
+    def flush(self) -> Answers:
+        """Check what came in since the last time."""
         block = self.reader.take(self._pending)
         self._pending = []
         self._blocks.append(block)
         self.errored += len(set(block.row[block.reason > 0].tolist()))
         return block
-
-    @property
-    def waiting(self) -> int:
-        """Replies not yet checked."""
-        return len(self._pending)
 
     def finish(self) -> Asked:
         """All answers, sorted, with the facts of their rows."""
@@ -163,7 +156,8 @@ class Runner:
         self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
         self.collector = Collector(dataset, self.total)
         self._progress = progress
-        self._lines: list[tuple[int, bytes]] = []
+        self._lines: list[bytes] = []
+        self._asked: list[QuestionSet] = []
         self._flushed = time.perf_counter()
 
     def identity(self) -> dict[str, Any]:
@@ -223,26 +217,30 @@ class Runner:
     def _deliver(self, requests: Sequence[Request], replies: Sequence[Reply], ms: float | None) -> None:
         shared = len(requests)
         for request, reply in zip(requests, replies, strict=True):
-            line = encode_reply(reply, ms, shared)
-            self._lines.append((request.row, line))
-            self.collector.add(request.questions, parse_reply(line))
-        if self.collector.waiting >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
+            self._lines.append(encode_reply(reply, ms, shared))
+            self._asked.append(request.questions)
+        if len(self._lines) >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
             self._flush()
 
     def _flush(self, *, stopping: bool = False) -> None:
-        lines, self._lines = self._lines, []
-        block = self.collector.flush()
+        """Check what came in by reading it back from its log lines, and keep what may be kept."""
+        lines, asked = self._lines, self._asked
+        self._lines, self._asked = [], []
         self._flushed = time.perf_counter()
-        if block is None:
+        if not lines:
             return
+        replies = parse_replies(b"\n".join(lines))
+        for questions, reply in zip(asked, replies, strict=True):
+            self.collector.add(questions, reply)
+        block = self.collector.flush()
         fault = None if self.options.on_error == "skip" or not block.messages else self._first_fault(block)
         if fault is not None:
             bad = set(block.row[block.reason > 0].tolist())
-            lines = [(row, line) for row, line in lines if row not in bad]
-        self.log.append([line for _, line in lines])
+            lines = [line for line, reply in zip(lines, replies, strict=True) if reply.row not in bad]
+        self.log.append(lines)
         if fault is not None and not stopping:
             raise fault
-        self._progress(int(self.collector.done.sum()), self.total, self.collector.errored)
+        self._progress(int(np.count_nonzero(self.collector.done)), self.total, self.collector.errored)
 
     def _first_fault(self, block: Answers) -> Exception | None:
         for at in np.flatnonzero(block.reason):
