@@ -61,18 +61,17 @@ class CallOptions(msgspec.Struct, frozen=True, eq=True):
     min_confidence: float | None = None
 
 
-REASONS = (
+ROW_REASONS = (
     "timeout",
     "engine_failed",
     "no_recorded_reply",
     "recorded_error",
     "wrong_count",
     "unexpected_question",
-    "missing_answer",
-    "invalid_answer",
-    "invalid_distribution",
-    "unlabelled",
 )
+"""Reasons a whole row has no answers."""
+
+REASONS = (*ROW_REASONS, "missing_answer", "invalid_answer", "invalid_distribution", "unlabelled")
 """Reasons a question may not be scored; the last one means not applicable, the others errored."""
 
 CONFIDENCE_SOURCES = ("none", "answer_confidence", "confidence", "noul", "probabilities")

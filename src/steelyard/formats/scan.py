@@ -41,6 +41,7 @@ _HASH = ord("#")
 _PLAIN_TAGS = frozenset({list, type(None), msgspec.UnsetType})
 _ABSENT = {None, UNSET}
 _PLAIN_NAME = frozenset({str, type(None), msgspec.UnsetType})
+Made = tuple[int, int, "Plan"]
 Plan = dict[str, tuple[Callable[[Any], float], type, int, Question]]
 
 
@@ -100,10 +101,10 @@ class _Scanner:
         self.identities = identities
         self.columns, self.findings = CaseColumns(), Findings()
         self.states, self.ids, self.id_rows = array("q"), array("q"), array("q")
-        self.cache: QuestionCache[tuple[int, Plan]] = QuestionCache(self._plan)
+        self.cache: QuestionCache[Made] = QuestionCache(self._plan)
 
-    def _plan(self, questions: QuestionSet, kept: bool) -> tuple[int, Plan]:
-        """Position among the sets remembered for good (-1 for none), and where labels go."""
+    def _plan(self, questions: QuestionSet, kept: bool) -> Made:
+        """Key count, position among the sets remembered for good (-1 for none), and where labels go."""
         plan: Plan = {}
         code, sets = -1, self.columns.question_sets
         if kept and len(sets) < MAX_SETS:
@@ -115,7 +116,7 @@ class _Scanner:
             if self.identities is not None:
                 self.identities.add(identity_text(qid, questions.bodies[qid]))
             plan[qid] = (find, question.label_type, self.columns.shape_code(question, place), question)
-        return code, plan
+        return questions.n_keys, code, plan
 
     def read_block(self, block: bytes, number: int, offset: int) -> int:
         """Take one block, its first line being `number` at byte `offset`; return its line count."""
@@ -153,54 +154,59 @@ class _Scanner:
         columns, n = self.columns, len(rows)
         states, questions, expected, tags, *names, ids, groups = zip(*map(astuple, rows), strict=True)
         raws = list(map(bytes, questions))
-        entries = list(map(self.cache.__getitem__, raws))
+        _, made = zip(*map(self.cache.__getitem__, raws), strict=True)
+        n_keys, codes, plans = zip(*made, strict=True)
         if block is not None:
             absent = sum([column.count(UNSET) for column in (tags, ids, groups, *names)])
-            keys = 8 * n - absent + sum(map(len, expected)) + sum([q.n_keys for q, _ in entries])
+            keys = 8 * n - absent + sum(map(len, expected)) + sum(n_keys)
             _check_keys(block, keys, states)
             _check_plain(tags, (ids, groups, *names))
         flat = list(chain.from_iterable([t for t in tags if t]))
         if not set(map(type, flat)) <= {str}:
             raise _NotPlain
-        shapes, labels, golds = self._place_labels(expected, entries)
+        shapes, labels, golds = self._place_labels(expected, plans)
         self._note_hashes(states, raws, ids)
         columns.blocks.extend((len(columns), *place))
-        columns.asked.fromlist([code for _, (code, _) in entries])
+        columns.asked.fromlist(list(codes))
         columns.n_labels.fromlist(list(map(len, expected)))
         columns.n_tags.fromlist([len(t) if t else 0 for t in tags])
         columns.tags.fromlist(list(map(columns.tag_names.__getitem__, flat)))
-        for column, codes, values in (
+        for column, names_seen, values in (
             (columns.language, columns.languages, names[0]),
             (columns.model, columns.models, names[1]),
             (columns.group, columns.groups, groups),
         ):
-            column.fromlist([-1] * n if values.count(UNSET) == n else list(map(codes.__getitem__, values)))
+            column.fromlist(
+                [-1] * n if values.count(UNSET) == n else list(map(names_seen.__getitem__, values))
+            )
         columns.shape.fromlist(shapes)
         columns.label.fromlist(labels)
         columns.gold.fromlist(golds)  # type: ignore[arg-type]
 
     def _place_labels(
-        self, expected: tuple[dict[str, Any], ...], entries: list[tuple[QuestionSet, tuple[int, Plan]]]
+        self, expected: tuple[dict[str, Any], ...], plans: Sequence[Plan]
     ) -> tuple[list[int], list[int], list[float | None]]:
-        plans = [plan for _, (_, plan) in entries]
         if set(map(len, expected)) != {1}:
             plans = [plan for plan, labels in zip(plans, expected, strict=True) for _ in labels]
+            if not plans:
+                return [], [], []
         values = list(chain.from_iterable(map(dict.values, expected)))
         types = list(map(type, values))
         try:
-            found = list(map(getitem, plans, chain.from_iterable(expected)))
+            found = map(getitem, plans, chain.from_iterable(expected))
+            finders, kinds, shapes, asked = zip(*found, strict=True)
             golds: list[float | None]
-            if types == [kind for _, kind, _, _ in found]:
-                golds = [find(label) for (find, *_), label in zip(found, values, strict=True)]
+            if types == list(kinds):
+                golds = [find(label) for find, label in zip(finders, values, strict=True)]
             else:
-                golds = [question.gold(label) for (*_, question), label in zip(found, values, strict=True)]
+                golds = [question.gold(label) for question, label in zip(asked, values, strict=True)]
         except (KeyError, ValueError):
             raise _NotPlain from None
         if None in golds:
             raise _NotPlain
         code = self.columns.label_names
         codes = [code[label] if kind is str else -1 for label, kind in zip(values, types, strict=True)]
-        return [shape for _, _, shape, _ in found], codes, golds
+        return list(shapes), codes, golds
 
     def _note_hashes(self, states: Sequence[Any], raws: list[bytes], ids: Sequence[Any]) -> None:
         if not set(map(type, states)) <= {str}:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from steelyard._version import __version__
-from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS
+from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS, ROW_REASONS
 from steelyard.formats.answer_table import Answers
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.files import whole_file
@@ -26,17 +26,6 @@ from steelyard.run.runner import Asked
 from steelyard.stats.grouping import distinct
 
 PEER_DIMENSIONS = ("language", "model", "qid", "tag")
-_ROW_REASONS = {
-    1 + REASONS.index(name)
-    for name in (
-        "timeout",
-        "engine_failed",
-        "no_recorded_reply",
-        "recorded_error",
-        "wrong_count",
-        "unexpected_question",
-    )
-}
 
 
 class Report:
@@ -238,12 +227,12 @@ def _errored(table: Decisions, answers: Answers) -> list[dict[str, Any]]:
     entries: dict[tuple[int, int], dict[str, Any]] = {}
     for at in np.flatnonzero(answers.reason).tolist():
         row, reason = int(answers.row[at]), int(answers.reason[at])
-        if reason in _ROW_REASONS:
+        if REASONS[reason - 1] in ROW_REASONS:
             message = answers.messages[row, int(answers.place[at])]
             entries.setdefault((row, -1), {"index": row, "error": f"{REASONS[reason - 1]}: {message}"})
     for at in np.flatnonzero(table.status == ERRORED).tolist():
         row, place, reason = int(table.row[at]), int(table.place[at]), int(table.reason[at])
-        if reason not in _ROW_REASONS:
+        if REASONS[reason - 1] not in ROW_REASONS:
             text = f"{REASONS[reason - 1]}: {answers.messages[row, place]}"
             entries[row, place] = {"index": row, "question": table.names.qids[table.qid[at]], "error": text}
     return [entries[key] for key in sorted(entries)]
