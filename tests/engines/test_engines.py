@@ -179,6 +179,8 @@ class Inner:
     instance = Counted()
 """
 
+BROKEN = "raise RuntimeError('half installed')"
+
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -201,6 +203,9 @@ def test_python_targets(module: str) -> None:
         make_engine(f"{module}:Broken")
     with pytest.raises(InputError, match="has no attribute 'nothing'"):
         make_engine(f"{module}:nothing")
+    Path("broken_engine.py").write_text(BROKEN, encoding="utf-8")
+    with pytest.raises(EngineError, match="could not be imported: RuntimeError: half installed"):
+        make_engine("python:broken_engine:f")
     with pytest.raises(InputError, match="neither callable nor has predict"):
         make_engine(f"{module}:GOOD")
 

@@ -75,6 +75,12 @@ def test_sort_by_length_puts_like_with_like_and_answers_return_in_order() -> Non
     assert report.config["timing"]["sort_by_length_sent"] is True
 
 
+def test_an_engine_that_does_not_batch_is_not_said_to() -> None:
+    report = evaluate(lambda *_: GOOD, Dataset.from_rows(make_rows(4)), options=RunOptions(batch_size=4))
+    timing = report.config["timing"]
+    assert (timing["batch_size"], timing["batch_form"], timing["max_chunk"]) == (4, None, 1)
+
+
 def test_no_batch_means_one_call_a_row_in_order() -> None:
     recorder = Recorder()
     evaluate(recorder, Dataset.from_rows(make_rows(3)))

@@ -137,6 +137,8 @@ def _import(target: str, settings: Mapping[str, Any]) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise InputError(f"python:{one_line(target)}: {one_line(error)}") from None
+    except Exception as error:
+        raise EngineError(f"python:{one_line(target)} could not be imported: {_told(error)}") from error
     if inspect.isclass(found) or settings:
         try:
             return found(**settings)

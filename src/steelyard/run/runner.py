@@ -264,4 +264,5 @@ def engine_identity(engine: Engine) -> dict[str, Any]:
         "target": engine.target,
         "revision": engine.revision,
         "settings": dict(engine.settings),
+        "abilities": [str(ability.name).lower() for ability in Ability if ability in engine.abilities],
     }

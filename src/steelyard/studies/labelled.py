@@ -83,8 +83,9 @@ def evaluate(
     finally:
         log.close()
     settings = settings or Settings()
-    config = {"timing": _timing(options)} | _judging(settings)
-    return Report(dataset, asked, log, settings, config, engine_identity(engine))
+    identity = engine_identity(engine)
+    config = {"timing": _timing(options, identity)} | _judging(settings)
+    return Report(dataset, asked, log, settings, config, identity)
 
 
 def as_engine(engine: Any) -> Engine:
@@ -115,12 +116,12 @@ def check_options(options: RunOptions) -> None:
         raise InputError(f'on_error must be "fail" or "skip", got {options.on_error!r}')
 
 
-def _timing(options: RunOptions) -> dict[str, Any]:
-    grouped = options.batch_size > 1
+def _timing(options: RunOptions, engine: Mapping[str, Any]) -> dict[str, Any]:
+    grouped = options.batch_size > 1 and "batch" in engine["abilities"]
     return {
         "latency_metric": _LATENCY,
         "cost_metric": _COST,
-        "batch_size": options.batch_size if grouped else None,
+        "batch_size": options.batch_size if options.batch_size > 1 else None,
         "batch_form": "states" if grouped else None,
         "sort_by_length": options.sort_by_length,
         "sort_by_length_sent": options.sort_by_length and grouped,
@@ -162,7 +163,7 @@ def rescore_run(folder: str | Path, dataset: Dataset, settings: Settings) -> Rep
     collector = Collector(dataset, total)
     collector.take_all(log.read())
     collector.require_all(str(folder))
-    config = {"timing": _timing(options)} | _judging(settings)
+    config = {"timing": _timing(options, record["engine"])} | _judging(settings)
     return Report(dataset, collector.finish(), log, settings, config, record["engine"])
 
 
