@@ -131,6 +131,32 @@ def test_timeout_errors_the_row_and_the_run_goes_on() -> None:
         evaluate(Slow(), data, options=RunOptions(timeout=0.15))
 
 
+def test_calls_that_end_just_at_the_deadline_lose_nothing() -> None:
+    class Edge:
+        abilities = ("concurrent",)
+
+        def predict(self, state: str, questions: Any) -> Any:
+            time.sleep(0.02)
+            return GOOD
+
+    data = Dataset.from_rows(make_rows(120))
+    report = evaluate(Edge(), data, options=RunOptions(timeout=0.0201, concurrency=6, on_error="skip"))
+    assert report.counts["scored"] + report.counts["errored"] == 360
+    assert set(report.counts["by_reason"]) <= {"timeout"}
+
+
+def test_a_run_whose_calls_never_return_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.run.ask.MAX_ABANDONED", 2)
+    data = Dataset.from_rows(make_rows(9))
+
+    def hangs(state: str, questions: Any) -> Any:
+        time.sleep(0.5)
+        return GOOD
+
+    with pytest.raises(EngineFailedError, match=r"3 calls did not return in 0\.05 s; giving up"):
+        evaluate(hangs, data, options=RunOptions(timeout=0.05, on_error="skip"))
+
+
 BAD = [
     ({"choice": "nowhere"}, "invalid_answer", 'choice "nowhere" is not an option'),
     ({"choice": None}, "invalid_answer", "neither choice nor probabilities"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from steelyard.stats.bins import bin_index, expected_calibration_error
+from steelyard.stats.bins import bin_index, calibrated_expectation, expected_calibration_error
 from steelyard.stats.clusters import (
     Spread,
     cluster_spread,
@@ -150,3 +150,23 @@ def test_group_order() -> None:
 
 def test_spread_is_a_record() -> None:
     assert Spread(0.5, 2, 2, 0.1, 1.0).mean == 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "reads"), [(50, 0.109), (100, 0.081), (200, 0.056), (1000, 0.026), (5000, 0.012)]
+)
+def test_what_a_calibrated_model_reads(n: int, reads: float) -> None:
+    rng = np.random.default_rng(3)
+    simulated, expected = [], []
+    for _ in range(300):
+        confidence = 0.25 + 0.75 * rng.beta(5, 1.5, n)
+        correct = (rng.uniform(size=n) < confidence).astype(float)
+        simulated.append(expected_calibration_error(confidence, correct))
+        expected.append(calibrated_expectation(confidence))
+    assert np.mean(simulated) == pytest.approx(reads, rel=0.08)
+    assert np.mean(expected) == pytest.approx(np.mean(simulated), rel=0.08)
+
+
+def test_certain_answers_leave_nothing_to_expect() -> None:
+    assert calibrated_expectation(np.ones(4)) == 0.0
+    assert calibrated_expectation(np.array([0.5, np.nan])) == pytest.approx(math.sqrt(2 / math.pi) * 0.5 / 2)

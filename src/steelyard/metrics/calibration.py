@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.metrics.registry import Measurement, View, mean_of, metric, plain_value
-from steelyard.stats.bins import expected_calibration_error
+from steelyard.stats.bins import calibrated_expectation, expected_calibration_error
 
 _NO_ECE = "a plug-in calibration error is biased upwards, so an interval around it would not cover"
 
@@ -16,7 +16,9 @@ def ece(view: View) -> Measurement | None:
         return None
     bins = view.settings.bins
     value = expected_calibration_error(confidence, correct, bins)
-    return plain_value(value, clusters, _NO_ECE, better="lower", definition=f"ece/{bins}-equal-width/1")
+    details = {"null_expectation": calibrated_expectation(confidence, bins)}
+    definition = f"ece/{bins}-equal-width/1"
+    return plain_value(value, clusters, _NO_ECE, better="lower", definition=definition, details=details)
 
 
 @metric("brier", better="lower", shared=True)

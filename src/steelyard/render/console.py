@@ -11,7 +11,7 @@ from steelyard.render.text import (
     NumberRow,
     count_lines,
     fitted,
-    missing_intervals,
+    notes,
     overall_rows,
     slice_rows,
     text_width,
@@ -35,10 +35,10 @@ def report_lines(
         yield from wrapped(f"timing: {shown}")
     for dimension in slices:
         yield from _slice_lines(dimension, measurements)
-    notes = missing_intervals(measurements.overall)
-    if notes:
+    found = notes(measurements.overall)
+    if found:
         yield ""
-        for note in notes:
+        for note in found:
             yield from wrapped(note)
 
 

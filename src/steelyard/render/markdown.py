@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.formats.jsontext import one_line
 from steelyard.metrics.measure import Measured, Measurements
-from steelyard.render.text import NumberRow, count_lines, missing_intervals, overall_rows, slice_rows
+from steelyard.render.text import NumberRow, count_lines, notes, overall_rows, slice_rows
 
 _COLUMNS = ("metric", "value", "95 % interval", "n", "cases")
 _MEANT = re.compile(r"[\\|`*{}\[\]<>#!~&]|(?<![^\W_])_|_(?![^\W_])")
@@ -42,10 +42,10 @@ def _lines(measurements: Measurements, counts: Mapping[str, Any], config: Mappin
         yield f"## By {dimension}"
         yield ""
         yield from _table((dimension, *_COLUMNS), _slice_cells(values))
-    notes = missing_intervals(measurements.overall)
-    if notes:
+    found = notes(measurements.overall)
+    if found:
         yield ""
-        for note in notes:
+        for note in found:
             yield f"- {cell(note)}"
 
 

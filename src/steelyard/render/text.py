@@ -47,13 +47,20 @@ def slice_rows(values: Mapping[str, Measured]) -> Iterator[tuple[str, list[Numbe
         yield value, [number_row(name, measured[name]) for name in HEADLINES if name in measured]
 
 
-def missing_intervals(measured: Measured) -> list[str]:
-    """Why some numbers have no interval, a line a reason."""
+def notes(measured: Measured) -> list[str]:
+    """What a reader must know of the numbers: why some have no interval, and how low an ECE could be."""
     reasons: dict[str, list[str]] = {}
+    lines = []
     for name, found in measured.items():
         if found.no_interval:
             reasons.setdefault(found.no_interval, []).append(name)
-    return [f"no interval for {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+        null = (found.details or {}).get("null_expectation")
+        if null is not None:
+            lines.append(
+                f"{name} of a perfectly calibrated model would read about {number(null)} on {found.n} "
+                "answers with these confidences"
+            )
+    return lines + [f"no interval for {', '.join(names)}: {reason}" for reason, names in reasons.items()]
 
 
 def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:

@@ -20,8 +20,8 @@ BUSY = 8
 
 GATHER_SECONDS = 0.002
 
-Result = tuple[int, Sequence[Reply], float] | BaseException | None
-"""Number, replies and milliseconds of a call; what a worker died of; or None from one that is done."""
+Result = tuple[Sequence[Request], Sequence[Reply], float] | BaseException | None
+"""Requests, replies and milliseconds of a call; what a worker died of; None from one that is done."""
 
 Deliver = Callable[[Sequence[Request], Sequence[Reply], float | None], None]
 """Takes the requests of a call, a reply for each, and the milliseconds it took if it returned."""
@@ -124,10 +124,8 @@ class Pool:
                 continue
             if isinstance(result, BaseException):
                 raise result
-            call, replies, ms = result
-            entry = self._running.pop(call, None)
-            if entry is not None:
-                deliver(entry[0], replies, _returned(replies, ms))
+            requests, replies, ms = result
+            deliver(requests, replies, _returned(replies, ms))
         return done
 
     def _arrived(self) -> Iterator[Result]:
@@ -145,13 +143,15 @@ class Pool:
         if self._timeout is None:
             return []
         now = time.perf_counter()
-        late = [call for call, (_, started) in list(self._running.items()) if now - started > self._timeout]
+        with self._lock:
+            late = [call for call, (_, started) in self._running.items() if now - started > self._timeout]
+            overdue = [self._running.pop(call)[0] for call in late]
         self._abandoned += len(late)
         if self._abandoned > MAX_ABANDONED:
             raise EngineFailedError(
                 f"{self._abandoned} calls did not return in {self._timeout:g} s; giving up"
             )
-        return [self._running.pop(call)[0] for call in late]
+        return overdue
 
     def _start_worker(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()
@@ -162,14 +162,13 @@ class Pool:
                 call, requests = job
                 started = time.perf_counter()
                 replies = answer_call(self._engine, requests, self._options)
-                self._results.put((call, replies, 1000.0 * (time.perf_counter() - started)))
-                # Left behind by a timeout: another worker has taken this one's place.
-                if (
-                    self._timeout is not None
-                    and call not in self._running
-                    and time.perf_counter() - started > self._timeout
-                ):
+                ms = 1000.0 * (time.perf_counter() - started)
+                with self._lock:
+                    in_time = self._running.pop(call, None) is not None
+                if not in_time:
+                    # Reported as timed out: another worker has taken this one's place.
                     return
+                self._results.put((requests, replies, ms))
         except BaseException as error:
             self._results.put(error)
             return
