@@ -121,3 +121,30 @@ def test_broken_toml_file(files: Path, steelyard: Callable[..., Ran], text: str)
     ran = steelyard("run", files / "good.jsonl", "--engine", "mine")
     assert ran.code == 2
     assert "steelyard.toml" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--engine python:json:dumps --batch-size 4 --on-error skip", "does not batch"),
+        ("--engine lexical --concurrency 4", "declares no overlapping calls"),
+        ("--engine lexical --sort-by-length", "--sort-by-length needs a --batch-size"),
+        ("--engine scripted --score-within 0.5 --limit 1", ""),
+    ],
+)
+def test_what_has_no_effect_is_said(
+    files: Path, steelyard: Callable[..., Ran], flags: str, words: str
+) -> None:
+    ran = steelyard("run", files / "good.jsonl", "--quiet", *flags.split())
+    assert ran.code == 0
+    assert words in ran.err
+    assert bool(ran.err) is bool(words)
+
+
+def test_a_tolerance_without_score_answers_is_said(files: Path, steelyard: Callable[..., Ran]) -> None:
+    row = {"state": 1, "questions": {"q": {"type": "noul", "instructions": "?"}}, "expected": {"q": True}}
+    (files / "noul.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    line = ["--score-within", "0.5", "--json", files / "r.json"]
+    ran = steelyard("run", files / "noul.jsonl", "--engine", "scripted", "--quiet", *line)
+    assert "score_within_0.5 has no value" in ran.err
+    assert "score_within_0.5 has no value" in steelyard("rescore", files / "r.json").err

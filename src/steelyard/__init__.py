@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from steelyard.formats.dataset import Dataset
     from steelyard.metrics.decisions import Decisions
     from steelyard.metrics.registry import Measurement, Settings
+    from steelyard.run.options import RunOptions
     from steelyard.run.report import Report
-    from steelyard.run.runner import RunOptions
     from steelyard.studies.labelled import evaluate, rescore_report, rescore_run
 
 _HOMES = {
@@ -54,7 +54,7 @@ _HOMES = {
     "metrics.decisions": ("Decisions",),
     "metrics.registry": ("Measurement", "Settings"),
     "run.report": ("Report",),
-    "run.runner": ("RunOptions",),
+    "run.options": ("RunOptions",),
     "studies.labelled": ("evaluate", "rescore_report", "rescore_run"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -38,7 +38,7 @@ def vector(draw: Any, size: int) -> list[float]:
 @st.composite
 def case(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     qid = draw(st.sampled_from(list(QUESTIONS)))
-    confidence = draw(st.sampled_from(EDGES) | st.floats(0, 1))
+    confidence = draw(st.sampled_from(EDGES) | st.floats(0, 1, allow_subnormal=False))
     if qid == "pick":
         label: Any = draw(st.sampled_from(OPTIONS))
         p = dict(zip(OPTIONS, draw(vector(3)), strict=True))
@@ -54,7 +54,7 @@ def case(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         answer = {"score": min(3.0, sum(i * x for i, x in enumerate(levels))), "probabilities": p}
     else:
         label = draw(st.booleans())
-        answer = {"noul": draw(st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1))}
+        answer = {"noul": draw(st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1, allow_subnormal=False))}
     row = {
         "state": "s",
         "questions": {qid: QUESTIONS[qid]},

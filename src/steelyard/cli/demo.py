@@ -35,7 +35,7 @@ def command(json_path: str | None, quiet: bool) -> int:
     from steelyard.cli.output import show_report
     from steelyard.cli.progress import progress
     from steelyard.formats.dataset import Dataset
-    from steelyard.run.runner import RunOptions
+    from steelyard.run.options import RunOptions
     from steelyard.studies.labelled import evaluate
 
     with resources.as_file(resources.files("steelyard.data") / "support.jsonl") as path:

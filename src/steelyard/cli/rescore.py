@@ -33,6 +33,8 @@ def command(path: str, data: str | None, judging: Judging) -> int:
         raise InputError("--data goes with a run folder; a report carries its own cases")
     else:
         report = rescore_report(path, settings)
+    for note in report.absent:
+        click.echo(f"steelyard: warning: {note}", err=True)
     save_report(report, judging)
     show_report(report, judging.slices)
     return 0

@@ -68,7 +68,9 @@ def command(
     from steelyard.engines.spec import make_engine
     from steelyard.formats.dataset import Dataset, shown_warnings
     from steelyard.metrics.registry import Settings
-    from steelyard.run.runner import Interrupted, RunOptions
+    from steelyard.run.options import RunOptions
+    from steelyard.run.plan import idle_options
+    from steelyard.run.runner import Interrupted
     from steelyard.studies.labelled import evaluate
 
     data = Dataset.from_jsonl(dataset)
@@ -76,17 +78,17 @@ def command(
     if spec is None:
         click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
     engine = make_engine(spec or "lexical", engine_tables())
+    options = RunOptions(**asking)
+    _warn(idle_options(engine, options))
     settings = Settings(judging.bins, judging.within)
     try:
         with progress(quiet) as shown:
-            report = evaluate(
-                engine, data, options=RunOptions(**asking), settings=settings, out=out, progress=shown
-            )
+            report = evaluate(engine, data, options=options, settings=settings, out=out, progress=shown)
     except Interrupted as stop:
         kept = "the same command takes it up" if out else "nothing was kept; name a run folder with --out"
         click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)
         return 128 + stop.signal
-    _warn(report.warnings)
+    _warn([*report.warnings, *report.absent])
     save_report(report, judging)
     if out is not None:
         save_folder(report, out, cases=not judging.no_cases)

@@ -10,6 +10,7 @@ from steelyard.errors import InputError
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.jsontext import dumps, quote
 from steelyard.formats.questions import batch_signature
+from steelyard.run.options import RunOptions
 
 
 def preflight(engine: Engine, dataset: Dataset, options: CallOptions, model: str | None) -> None:
@@ -32,6 +33,18 @@ def preflight(engine: Engine, dataset: Dataset, options: CallOptions, model: str
         raise InputError(
             f'{dataset.place(pinned)}: pins model {quote(name)}, which engine "{engine.name}" cannot honour'
         )
+
+
+def idle_options(engine: Engine, options: RunOptions) -> list[str]:
+    """What was asked for and will have no effect on this engine, a line each."""
+    idle = []
+    if options.batch_size > 1 and Ability.BATCH not in engine.abilities:
+        idle.append(f'engine "{engine.name}" does not batch: every call holds one row')
+    elif options.sort_by_length and options.batch_size == 1:
+        idle.append("--sort-by-length needs a --batch-size above 1 to have something to sort")
+    if options.concurrency > 1 and Ability.CONCURRENT not in engine.abilities:
+        idle.append(f'engine "{engine.name}" declares no overlapping calls: they are made one after another')
+    return idle
 
 
 def plan_calls(

@@ -42,8 +42,8 @@ class Report:
     engine, identity : dict
     table : Decisions
         The judged answers the numbers come from.
-    warnings : list of str
-        What the reader should know of the log.
+    warnings, absent : lists of str
+        What the reader should know of the log, and metrics asked for that have no value.
     """
 
     def __init__(
@@ -61,7 +61,13 @@ class Report:
         self.measurements = measure(self.table, settings)
         self._settings = settings
         self._within = tuple(f"score_within_{tolerance:g}" for tolerance in settings.score_within)
+        measured = self.measurements.overall
         shared = [metric.name for metric in metrics_for(settings) if metric.shared]
+        self.absent = [
+            f"{name} has no value: no score answer with a label"
+            for name in self._within
+            if name not in measured
+        ]
         self.overall = _values(self.measurements.overall, shared)
         self.overall |= timing_metrics(asked.facts.ms, asked.facts.shared)
         self.slices = {

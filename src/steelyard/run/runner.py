@@ -22,6 +22,7 @@ from steelyard.formats.replies import ParsedReply, encode_reply, parse_replies
 from steelyard.run.ask import Pool, ask_in_turn
 from steelyard.run.judge import RowFacts
 from steelyard.run.log import RunLog
+from steelyard.run.options import RunOptions
 from steelyard.run.plan import plan_calls, preflight
 
 FLUSH_ROWS = 1024
@@ -29,38 +30,6 @@ FLUSH_SECONDS = 0.005
 
 Progress = Callable[[int, int, int], None]
 """Told rows done, rows in all, and rows with an error, now and then."""
-
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is made.
-
-    `on_error` is ``fail`` (stop at the first errored row) or ``skip`` (record it and go on). The
-    last four change no answer, so a run may be taken up with other values of them.
-    """
-
-    batch_size: int = 1
-    sort_by_length: bool = False
-    min_confidence: float | None = None
-    model: str | None = None
-    limit: int | None = None
-    on_error: str = "fail"
-    concurrency: int = 1
-    timeout: float | None = None
-    retry_errors: bool = False
-
-    def call_options(self) -> CallOptions:
-        """The part that travels with every call."""
-        return CallOptions(self.batch_size, self.sort_by_length, self.min_confidence)
-
-    def identity(self) -> dict[str, Any]:
-        """The part that belongs to a run's identity."""
-        return {
-            "batch_size": self.batch_size,
-            "sort_by_length": self.sort_by_length,
-            "min_confidence": self.min_confidence,
-            "model": self.model,
-            "limit": self.limit,
-        }
 
 
 class Asked(msgspec.Struct):

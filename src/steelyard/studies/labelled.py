@@ -9,14 +9,14 @@ from typing import Any
 from steelyard.engines._base import Engine
 from steelyard.engines.python import PythonEngine
 from steelyard.engines.spec import make_engine
-from steelyard.errors import InputError
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.replies import encode_reply
 from steelyard.formats.report import read_report, rows_of
 from steelyard.metrics.registry import Settings
 from steelyard.run.log import RunLog, read_run, refuse_change
+from steelyard.run.options import RunOptions
 from steelyard.run.report import Report
-from steelyard.run.runner import Collector, Progress, Runner, RunOptions, engine_identity
+from steelyard.run.runner import Collector, Progress, Runner, engine_identity
 
 _LATENCY = "per request: wall time of the call that returned it, unsplit"
 _COST = "per decision: that call divided by the rows it held"
@@ -75,7 +75,7 @@ def evaluate(
     (1.0, 2, 2)
     """
     options = options or RunOptions()
-    check_options(options)
+    options.check()
     engine = as_engine(engine)
     log = RunLog(None if out is None else Path(out))
     try:
@@ -93,27 +93,6 @@ def as_engine(engine: Any) -> Engine:
     if isinstance(engine, Engine):
         return engine
     return make_engine(engine) if isinstance(engine, str) else PythonEngine.wrap(engine)
-
-
-def check_options(options: RunOptions) -> None:
-    """Refuse options no run can have.
-
-    Raises
-    ------
-    InputError
-        Names the option and the range it must be in.
-    """
-    for name, low in (("batch_size", 1), ("concurrency", 1), ("limit", 1)):
-        value = getattr(options, name)
-        if value is not None and (type(value) is not int or value < low):
-            raise InputError(f"{name} must be a whole number of at least {low}, got {value!r}")
-    confidence = options.min_confidence
-    if confidence is not None and not (type(confidence) in (int, float) and 0 <= confidence <= 1):
-        raise InputError(f"min_confidence must be a number from 0 to 1, got {confidence!r}")
-    if options.timeout is not None and not 0 < options.timeout < float("inf"):
-        raise InputError(f"timeout must be a positive number of seconds, got {options.timeout!r}")
-    if options.on_error not in ("fail", "skip"):
-        raise InputError(f'on_error must be "fail" or "skip", got {options.on_error!r}')
 
 
 def _timing(options: RunOptions, engine: Mapping[str, Any]) -> dict[str, Any]:
