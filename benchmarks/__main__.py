@@ -40,11 +40,16 @@ class Bench:
         return found
 
     def parse(self, rows: int) -> None:
-        """Parse and validate against the peer, or against a bare read of the lines."""
-        path = str(mixed_rows(WORK / f"mixed{rows}.jsonl", rows))
+        """Parse and validate: one question a row, and three that all rows share."""
+        self._parse("mixed", str(mixed_rows(WORK / f"mixed{rows}.jsonl", rows)), rows)
+        self._parse("shared", str(three_question_rows(WORK / f"three{rows}.jsonl", rows)[0]), rows)
+
+    def _parse(self, kind: str, path: str, rows: int) -> None:
         jobs = [("validate", path), ("read", path), *([("peer_validate", path)] if self.peer else [])]
         ours, bare, *theirs = self.measure(*jobs)
-        text = f"validate {rows:>9,} rows: {1e6 * ours['cpu'] / rows:6.2f} us a row, {ours['mb']:5.0f} MB"
+        text = (
+            f"validate {rows:>9,} {kind} rows: {1e6 * ours['cpu'] / rows:6.2f} us a row, {ours['mb']:5.0f} MB"
+        )
         text += f", {ours['cpu'] / bare['cpu']:5.1f} x a bare read"
         if theirs:
             faster, smaller = theirs[0]["cpu"] / ours["cpu"], theirs[0]["mb"] / ours["mb"]

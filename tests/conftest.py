@@ -7,11 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from steelyard.cli.main import _run
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    # A landing must not depend on luck; everyone else looks for new examples.
+    hypothesis.settings.load_profile("ci")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

@@ -146,8 +146,7 @@ def _choice(qid: str, instructions: Any, criteria: Any, ascii_only: bool) -> Cho
             raise QuestionFault("two options in criteria read the same once written as text")
     else:
         raise QuestionFault("criteria must list at least one option, as an object or an array")
-    # Text that sorts at or after "!" and is blank has to be outside ASCII.
-    if (min(labels) < "!" or not ascii_only) and not all(map(str.strip, labels)):
+    if not all(labels) or any(map(str.isspace, labels)):
         raise QuestionFault("criteria holds a blank option; give it a name")
     if not ascii_only:
         _check_twins(labels)
