@@ -161,6 +161,9 @@ def test_errors_are_kept_unless_asked_to_retry(tmp_path: Path) -> None:
     retried = evaluate(flaky, data, out=tmp_path, options=RunOptions(on_error="skip", retry_errors=True))
     assert calls == ["message number 3"]
     assert retried.counts["errored"] == 0
+    calls.clear()
+    evaluate(flaky, data, out=tmp_path, options=RunOptions(on_error="skip", retry_errors=True))
+    assert calls == []
     assert len(retried.to_json()["cases"]) == 30
 
 
@@ -223,3 +226,31 @@ def test_rescore_command_finds_the_dataset(tmp_path: Path, steelyard: Callable[.
     assert "ece/4-equal-width/1" in (tmp_path / "x.json").read_text(encoding="utf-8")
     assert steelyard("rescore", tmp_path / "x.json", "--data", moved).code == 2
     assert steelyard("rescore", tmp_path / "x.json").code == 0
+
+
+def test_invalid_answers_are_retried_too(tmp_path: Path) -> None:
+    data = Dataset.from_rows(make_rows(10))
+
+    class Mends:
+        broken = True
+
+        def predict(self, state: str, questions: Any) -> Any:
+            flag = 7.0 if self.broken and state.endswith("4") else 0.25
+            return {"team": {"choice": "sales"}, "level": {"score": 1}, "flag": {"noul": flag}}
+
+    mends = Mends()
+    first = evaluate(mends, data, out=tmp_path, options=RunOptions(on_error="skip"))
+    assert (first.counts["errored"], first.counts["rows_errored"]) == (1, 1)
+    mends.broken = False
+    retried = evaluate(mends, data, out=tmp_path, options=RunOptions(on_error="skip", retry_errors=True))
+    assert retried.counts["errored"] == 0
+    assert retried.table.value[retried.table.kind == 2].tolist() == [0.25] * 10
+    assert rescore_run(tmp_path, data, Settings()).counts == retried.counts
+
+
+def test_log_lines_for_rows_that_are_not_there_are_passed_over(tmp_path: Path) -> None:
+    data = Dataset.from_rows(make_rows(3))
+    report = evaluate("scripted", data, out=tmp_path)
+    with (tmp_path / "replies.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write('{"row":-1,"answers":{}}\n{"row":99,"answers":{}}\n')
+    assert rescore_run(tmp_path, data, Settings()).measurements == report.measurements

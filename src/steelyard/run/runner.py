@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from steelyard.core.questions import QuestionSet
-from steelyard.core.requests import REASONS, Ability, CallOptions, Failure, Reply, Request
+from steelyard.core.requests import REASONS, Ability, CallOptions, Reply, Request
 from steelyard.engines._base import Engine
 from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
 from steelyard.formats.answer_table import Answers
@@ -76,15 +76,22 @@ class Collector:
         self._model[row] = self._models[self._pinned[pin] if pin >= 0 else reply.model]
 
     def take_all(self, replies: Iterable[ParsedReply], *, retry_errors: bool = False) -> None:
-        """Take logged replies; rows past the end are passed over, failed ones on request."""
+        """Take logged replies, passing over rows that are not asked for.
+
+        With `retry_errors` errored rows count as not done: what is added for them later replaces them.
+        """
         with collector_paused():
             for reply in replies:
-                if reply.row >= self.n_rows or (retry_errors and isinstance(reply.answers, Failure)):
-                    continue
-                self.add(self.dataset.questions_of(reply.row), reply)
+                if 0 <= reply.row < self.n_rows:
+                    self.add(self.dataset.questions_of(reply.row), reply)
                 if len(self._pending) >= FLUSH_ROWS:
                     self.flush()
             self.flush()
+        if retry_errors:
+            latest = Answers.join(self._blocks)
+            self._blocks = [latest]
+            self.done[latest.row[latest.reason > 0]] = False
+            self.errored = 0
 
     def require_all(self, name: str) -> None:
         """Refuse to judge a run that is not finished.
