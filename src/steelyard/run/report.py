@@ -75,7 +75,7 @@ class Report:
             for dimension, values in self.measurements.slices.items()
             if dimension in PEER_DIMENSIONS
         }
-        self.counts = _counts(dataset, self.table, asked)
+        self.counts = _counts(self.table, asked)
         self.engine = engine
         self.config = _config(dataset, self.table, asked, config)
         self.identity = {
@@ -178,7 +178,7 @@ def _values(found: Measured, names: list[str]) -> dict[str, float]:
     return {name: found[name].value for name in sorted(names) if name in found}
 
 
-def _counts(dataset: Dataset, table: Decisions, asked: Asked) -> dict[str, Any]:
+def _counts(table: Decisions, asked: Asked) -> dict[str, Any]:
     errored = table.status == ERRORED
     reasons = np.bincount(table.reason[errored], minlength=len(REASONS) + 1)
     sources = np.bincount(table.source[~errored], minlength=len(CONFIDENCE_SOURCES))

@@ -84,7 +84,7 @@ def evaluate(
         log.close()
     settings = settings or Settings()
     identity = engine_identity(engine)
-    config = {"timing": _timing(options, identity)} | _judging(settings)
+    config = _asking(options, identity) | _judging(settings)
     return Report(dataset, asked, log, settings, config, identity)
 
 
@@ -93,6 +93,17 @@ def as_engine(engine: Any) -> Engine:
     if isinstance(engine, Engine):
         return engine
     return make_engine(engine) if isinstance(engine, str) else PythonEngine.wrap(engine)
+
+
+def _asking(options: RunOptions, engine: Mapping[str, Any]) -> dict[str, Any]:
+    """What `laya-evals-report/1` records of how a run was made."""
+    return {
+        "model": options.model,
+        "device": None,
+        "revisions": {engine["name"]: engine["revision"]},
+        "thresholds": {"min": {}, "max": {}, "baseline_tolerance": {}},
+        "timing": _timing(options, engine),
+    }
 
 
 def _timing(options: RunOptions, engine: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +153,7 @@ def rescore_run(folder: str | Path, dataset: Dataset, settings: Settings) -> Rep
     collector = Collector(dataset, total)
     collector.take_all(log.read())
     collector.require_all(str(folder))
-    config = {"timing": _timing(options, record["engine"])} | _judging(settings)
+    config = _asking(options, record["engine"]) | _judging(settings)
     return Report(dataset, collector.finish(), log, settings, config, record["engine"])
 
 
