@@ -27,7 +27,7 @@ _NAN = float("nan")
 _NOTHING = (-1, _NAN, _NAN, 0, _NAN, 0, -1)
 
 
-class WireAnswer(msgspec.Struct):
+class WireAnswer(msgspec.Struct, gc=False):
     """The fields of an answer that are judged; the rest is kept in the log and passed over."""
 
     type: Any = None

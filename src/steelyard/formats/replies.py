@@ -14,7 +14,7 @@ from steelyard.formats.jsontext import JsonFault, dumps, loads, quote, type_name
 Judgeable = dict[str, WireAnswer | Failure] | Failure
 
 
-class LoggedReply(msgspec.Struct, omit_defaults=True):
+class LoggedReply(msgspec.Struct, omit_defaults=True, gc=False):
     """One line of `replies.jsonl`.
 
     `ms` and `calls` are the wall time of the call that returned this reply and how many rows
@@ -43,7 +43,7 @@ _loose = msgspec.json.Decoder(_LooseReply)
 _answer = msgspec.json.Decoder(WireAnswer)
 
 
-class ParsedReply(msgspec.Struct, eq=False):
+class ParsedReply(msgspec.Struct, eq=False, gc=False):
     """A reply line read back: what is judged, and the facts of its call."""
 
     row: int

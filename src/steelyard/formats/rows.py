@@ -18,7 +18,7 @@ CACHE_SIZE = 1024
 _REQUIRED = ("state", "questions", "expected")
 
 
-class Row(msgspec.Struct):
+class Row(msgspec.Struct, gc=False):
     """A decoded line; optional fields that are absent are UNSET, questions stay as text."""
 
     state: Any
