@@ -267,6 +267,17 @@ def test_validate_says_what_is_there(tmp_path: Path, steelyard: Callable[..., Ra
     assert document["counts"]["rows_without_language"] == 1
 
 
+def test_validate_of_very_many_questions(tmp_path: Path, steelyard: Callable[..., Ran]) -> None:
+    rows = [{"state": 1, "questions": {f"q{i}": FLAG}, "expected": {f"q{i}": True}} for i in range(100)]
+    (tmp_path / "d.jsonl").write_bytes(lines_of(rows))
+    ran = steelyard("validate", tmp_path / "d.jsonl")
+    assert "... and 40 more question ids" in ran.out
+    assert (
+        len(json.loads(steelyard("validate", tmp_path / "d.jsonl", "--json").out)["counts"]["questions"])
+        == 100
+    )
+
+
 def test_near_miss_has_nothing_to_say_about_strangers() -> None:
     assert near_miss("zebra", ("billing", "sales")) == ""
 

@@ -12,6 +12,10 @@ from steelyard.formats.scan import Findings, scan
 from steelyard.formats.source import LineSource
 
 
+MAX_QUESTIONS = 60
+"""Question ids shown on the console."""
+
+
 @click.command("validate")
 @click.argument("dataset", type=click.Path(allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Print findings and counts as JSON.")
@@ -61,7 +65,8 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         "",
         f"{'question':<24} {'type':<7} {'options':>8} {'labels':>8} {'distinct':>9} {'majority':>9}",
     ]
-    for qid, facts in summary["questions"].items():
+    questions = summary["questions"]
+    for qid, facts in list(questions.items())[:MAX_QUESTIONS]:
         options = facts["options"]
         sizes = str(options[0]) if len(options) == 1 else f"{options[0]}-{options[-1]}"
         share = "-" if facts["majority_share"] is None else f"{100 * facts['majority_share']:.1f}%"
@@ -70,4 +75,6 @@ def _lines(summary: dict[str, Any]) -> list[str]:
             f"{one_line(qid, 24):<24} {kinds:<7} {sizes:>8} {facts['labels']:>8} "
             f"{facts['distinct_labels']:>9} {share:>9}"
         )
+    if len(questions) > MAX_QUESTIONS:
+        lines.append(f"... and {len(questions) - MAX_QUESTIONS} more question ids; --json has them all")
     return lines
