@@ -313,6 +313,13 @@ def test_replay_lines_that_are_not_json(tmp_path: Path) -> None:
         evaluate(f"replay:{tmp_path / 'a.jsonl'}", Dataset.from_rows(make_rows(1)))
 
 
+def test_replay_refuses_repeated_keys(tmp_path: Path) -> None:
+    text = json.dumps(GOOD)
+    (tmp_path / "a.jsonl").write_text(text[:-1] + ', "flag": {"noul": 0.1}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match='answer 1: key "flag" appears twice'):
+        evaluate(f"replay:{tmp_path / 'a.jsonl'}", Dataset.from_rows(make_rows(1)))
+
+
 def test_replay_by_row_id_and_number(tmp_path: Path) -> None:
     data = Dataset.from_rows(make_rows(4))
     by_number = recorded(tmp_path / "n.jsonl", [{"answers": GOOD, "model": "m"}] * 4)

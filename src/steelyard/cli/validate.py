@@ -11,7 +11,6 @@ from steelyard.formats.jsontext import one_line, pretty
 from steelyard.formats.scan import Findings, scan
 from steelyard.formats.source import LineSource
 
-
 MAX_QUESTIONS = 60
 """Question ids shown on the console."""
 

@@ -14,8 +14,9 @@ from steelyard.core.requests import Ability, CallOptions, Failure, Reply, Reques
 from steelyard.engines._base import Engine
 from steelyard.engines.python import reply_from_body
 from steelyard.errors import InputError
-from steelyard.formats.jsontext import one_line, quote, type_name
+from steelyard.formats.jsontext import JsonFault, one_line, quote, strict_loads, type_name
 from steelyard.formats.report import align_cases, read_report
+from steelyard.formats.rows import has_repeated_key
 from steelyard.formats.source import BOM, LineSource
 
 if TYPE_CHECKING:
@@ -130,7 +131,12 @@ class ReplayEngine(Engine):
 
     def _record(self, text: bytes, number: int) -> _Record:
         try:
-            return _decode(text)
+            record = _decode(text)
+            if has_repeated_key(text):
+                strict_loads(text)
+            return record
+        except JsonFault as fault:
+            raise InputError(f"{self._path}: answer {number + 1}: {fault}") from None
         except (msgspec.MsgspecError, RecursionError):
             pass
         value = self._lenient(text, number)

@@ -17,7 +17,7 @@ Judgeable = dict[str, WireAnswer | Failure] | Failure
 class LoggedReply(msgspec.Struct, omit_defaults=True, gc=False):
     """One line of `replies.jsonl`.
 
-    `ms` and `calls` are the wall time of the call that returned this reply and how many rows
+    `ms` and `shared` are the wall time of the call that returned this reply and how many rows
     shared it; a failed call has no time.
     """
 
