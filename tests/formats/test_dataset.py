@@ -240,14 +240,14 @@ def test_places_are_right_in_plain_and_odd_blocks() -> None:
 
 def test_question_sets_beyond_the_cache() -> None:
     rows = []
-    for i in range(2600):
-        body = {"type": "choice", "instructions": "?", "criteria": [f"o{i % 1300}", "other"]}
+    for i in range(5600):
+        body = {"type": "choice", "instructions": "?", "criteria": [f"o{i % 2800}", "other"]}
         rows.append(
-            {"state": i, "questions": {"q": body}, "expected": {"q": "other" if i % 3 else f"o{i % 1300}"}}
+            {"state": i, "questions": {"q": body}, "expected": {"q": "other" if i % 3 else f"o{i % 2800}"}}
         )
     data = Dataset.from_rows(rows)
-    assert data.columns.gold.tolist() == [1.0 if i % 3 else 0.0 for i in range(2600)]
-    assert data.case(2599).questions.questions["q"].options == ("o1299", "other")
+    assert data.columns.gold.tolist() == [1.0 if i % 3 else 0.0 for i in range(5600)]
+    assert data.case(5599).questions.questions["q"].options == ("o2799", "other")
 
 
 def test_rows_that_are_not_json() -> None:

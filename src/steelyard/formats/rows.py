@@ -15,6 +15,7 @@ from steelyard.formats.questions import QuestionFault, parse_questions
 
 Made = TypeVar("Made")
 CACHE_SIZE = 1024
+KEPT_AT_ONCE = 128
 _REQUIRED = ("state", "questions", "expected")
 
 
@@ -42,8 +43,8 @@ class RowFault(ValueError):
 class QuestionCache(dict[bytes, tuple[QuestionSet, Made]], Generic[Made]):
     """Question sets by their text; `cache[raw]` parses what it does not hold.
 
-    A set is kept from its second sight on: data with options of its own in every row would
-    otherwise fill the cache with sets that never come again.
+    The first few sets are kept at once, others from their second sight on: data with options of its
+    own in every row would otherwise fill the cache with sets that never come again.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class QuestionCache(dict[bytes, tuple[QuestionSet, Made]], Generic[Made]):
         except QuestionFault as fault:
             raise RowFault(str(fault)) from None
         key = hash(raw)
-        if key not in self._seen:
+        if len(self) >= KEPT_AT_ONCE and key not in self._seen:
             if len(self._seen) >= 64 * CACHE_SIZE:
                 self._seen.clear()
             self._seen.add(key)

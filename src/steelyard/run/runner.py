@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -56,7 +57,6 @@ class Collector:
         self.n_rows = n_rows
         self.reader = AnswerReader(dataset.columns.label_names.list())
         self._blocks: list[Answers] = []
-        self._pending: list[tuple[int, QuestionSet, Any]] = []
         self._models = Names()
         self._pinned = dataset.columns.models.list()
         self.done = np.zeros(n_rows, bool)
@@ -64,16 +64,23 @@ class Collector:
         self._ms, self._shared = np.full(n_rows, np.nan), np.ones(n_rows)
         self._model = np.full(n_rows, -1, np.int32)
 
-    def add(self, questions: QuestionSet, reply: ParsedReply) -> None:
-        """Take one reply; it is checked at the next `flush`."""
-        row = reply.row
-        self._pending.append((row, questions, reply.answers))
-        self.done[row] = True
-        if reply.ms is not None:
-            self._ms[row] = reply.ms
-        self._shared[row] = reply.shared
-        pin = self.dataset.columns.model[row]
-        self._model[row] = self._models[self._pinned[pin] if pin >= 0 else reply.model]
+    def take(self, asked: Iterable[QuestionSet], replies: Sequence[ParsedReply]) -> Answers:
+        """Check replies to these questions, and keep what was found."""
+        pins = self.dataset.columns.model
+        rows = np.array([reply.row for reply in replies], np.int64)
+        self.done[rows] = True
+        self._ms[rows] = np.array([reply.ms for reply in replies], np.float64)
+        self._shared[rows] = [reply.shared for reply in replies]
+        self._model[rows] = [
+            self._models[reply.model if (pin := pins[reply.row]) < 0 else self._pinned[pin]]
+            for reply in replies
+        ]
+        block = self.reader.take(
+            [(reply.row, questions, reply.answers) for questions, reply in zip(asked, replies, strict=True)]
+        )
+        self._blocks.append(block)
+        self.errored += len(set(block.row[block.reason > 0].tolist()))
+        return block
 
     def take_all(self, replies: Iterable[ParsedReply], *, retry_errors: bool = False) -> None:
         """Take logged replies, passing over rows that are not asked for.
@@ -81,12 +88,9 @@ class Collector:
         With `retry_errors` errored rows count as not done: what is added for them later replaces them.
         """
         with collector_paused():
-            for reply in replies:
-                if 0 <= reply.row < self.n_rows:
-                    self.add(self.dataset.questions_of(reply.row), reply)
-                if len(self._pending) >= FLUSH_ROWS:
-                    self.flush()
-            self.flush()
+            wanted = (reply for reply in replies if 0 <= reply.row < self.n_rows)
+            while block := list(islice(wanted, FLUSH_ROWS)):
+                self.take([self.dataset.questions_of(reply.row) for reply in block], block)
         if retry_errors:
             latest = Answers.join(self._blocks)
             self._blocks = [latest]
@@ -107,17 +111,8 @@ class Collector:
                 f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first"
             )
 
-    def flush(self) -> Answers:
-        """Check what came in since the last time."""
-        block = self.reader.take(self._pending)
-        self._pending = []
-        self._blocks.append(block)
-        self.errored += len(set(block.row[block.reason > 0].tolist()))
-        return block
-
     def finish(self) -> Asked:
         """All answers, sorted, with the facts of their rows."""
-        self.flush()
         facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, self._models.list())
         return Asked(Answers.join(self._blocks), facts, list(self.reader.labels))
 
@@ -206,9 +201,7 @@ class Runner:
         if not lines:
             return
         replies = parse_replies(b"\n".join(lines))
-        for questions, reply in zip(asked, replies, strict=True):
-            self.collector.add(questions, reply)
-        block = self.collector.flush()
+        block = self.collector.take(asked, replies)
         fault = None if self.options.on_error == "skip" or not block.messages else self._first_fault(block)
         if fault is not None:
             bad = set(block.row[block.reason > 0].tolist())
