@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.metrics.registry import Measurement, View, mean_of, metric, plain_value
-from steelyard.stats.bins import calibrated_expectation, expected_calibration_error
+from steelyard.stats.bins import bin_index, calibrated_expectation, expected_calibration_error
 
 _NO_ECE = "a plug-in calibration error is biased upwards, so an interval around it would not cover"
 
@@ -15,8 +15,9 @@ def ece(view: View) -> Measurement | None:
     if not len(confidence):
         return None
     bins = view.settings.bins
-    value = expected_calibration_error(confidence, correct, bins)
-    details = {"null_expectation": calibrated_expectation(confidence, bins)}
+    found = bin_index(confidence, bins)
+    value = expected_calibration_error(confidence, correct, bins, found)
+    details = {"null_expectation": calibrated_expectation(confidence, bins, found)}
     definition = f"ece/{bins}-equal-width/1"
     return plain_value(value, clusters, _NO_ECE, better="lower", definition=definition, details=details)
 

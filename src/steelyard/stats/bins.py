@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.stats.grouping import group_order
+
 
 def bin_index(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     """Bin of each confidence: (lo, hi], the first closed at 0.
@@ -31,7 +33,10 @@ def bin_index(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
 
 
 def expected_calibration_error(
-    confidence: NDArray[np.float64], correct: NDArray[np.float64], bins: int = 15
+    confidence: NDArray[np.float64],
+    correct: NDArray[np.float64],
+    bins: int = 15,
+    found: NDArray[np.int64] | None = None,
 ) -> float:
     """Expected calibration error over equal-width bins.
 
@@ -41,15 +46,16 @@ def expected_calibration_error(
         n >= 1. Confidences outside [0, 1] fall in no bin but stay in n.
     bins : int
         At least 1.
+    found : array of int, optional
+        `bin_index` of the confidences, where it is known already.
 
     Returns
     -------
     float
         In [0, 1]. Source: Naeini et al. 2015; sum over bins of n_b/n |mean confidence - accuracy|.
     """
-    found = bin_index(confidence, bins)
-    order = np.argsort(found.astype(np.int16) if bins < 30_000 else found, kind="stable")
-    ends = np.searchsorted(found[order], np.arange(bins + 1), side="left")
+    found = bin_index(confidence, bins) if found is None else found
+    order, ends = group_order(found, bins)
     confidence, correct = confidence[order], correct[order]
     total, n = 0.0, len(found)
     for start, end in pairwise(ends.tolist()):
@@ -59,7 +65,9 @@ def expected_calibration_error(
     return float(total)
 
 
-def calibrated_expectation(confidence: NDArray[np.float64], bins: int = 15) -> float:
+def calibrated_expectation(
+    confidence: NDArray[np.float64], bins: int = 15, found: NDArray[np.int64] | None = None
+) -> float:
     """What the calibration error of a perfectly calibrated model would read on these confidences.
 
     Parameters
@@ -68,6 +76,8 @@ def calibrated_expectation(confidence: NDArray[np.float64], bins: int = 15) -> f
         n >= 1, in [0, 1].
     bins : int
         At least 1.
+    found : array of int, optional
+        `bin_index` of the confidences, where it is known already.
 
     Returns
     -------
@@ -75,7 +85,7 @@ def calibrated_expectation(confidence: NDArray[np.float64], bins: int = 15) -> f
         ``sqrt(2 / pi) * sum over bins of sqrt(sum of c (1 - c)) / n``: the mean absolute value of a
         normal variable, bin by bin, for independent answers. Within about 6 % of simulation.
     """
-    found = bin_index(confidence, bins)
+    found = bin_index(confidence, bins) if found is None else found
     inside = found >= 0
     spread = np.bincount(found[inside], weights=(confidence * (1.0 - confidence))[inside], minlength=bins)
     return float(np.sqrt(2.0 / np.pi) * np.sqrt(spread).sum() / len(confidence))
