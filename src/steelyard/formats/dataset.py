@@ -105,6 +105,9 @@ class Dataset:
         """The decoded line of a row and its parsed questions."""
         offsets, sizes = self._located()
         decoded = decode_row(self.source.read_near(offsets[row], sizes[row]))
+        code = self.columns.asked[row]
+        if code >= 0:
+            return decoded, self.columns.question_sets[code]
         return decoded, self._cache[bytes(decoded.questions)][0]
 
     def questions_of(self, row: int) -> QuestionSet:
