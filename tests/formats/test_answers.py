@@ -139,7 +139,9 @@ def test_log_lines_round_trip() -> None:
     assert lines[0] == b'{"row":3,"answers":{"flag":{"noul":0.5}},"model":"m","ms":1.5000,"shared":4}'
 
 
-@pytest.mark.parametrize("line", [b"[]", b'{"row":"x"}', b'{"row":1', b'{"answers":{}}'])
+@pytest.mark.parametrize(
+    "line", [b"[]", b'{"row":"x"}', b'{"row":1', b'{"row":1,"answers":[1],"shared":"x"}', b'{"answers":{}}']
+)
 def test_lines_that_are_no_records(line: bytes) -> None:
     with pytest.raises(JsonFault):
         parse_replies(b'{"row":0,"answers":{}}\n' + line + b"\n")

@@ -63,7 +63,7 @@ class PythonEngine(Engine):
         self._single_takes, self._batch_takes = _keywords(predict), _keywords(self._batch)
         declared = getattr(runner, "abilities", None)
         if declared is None or isinstance(declared, Ability):
-            self.abilities = declared or self._sniff()
+            self.abilities = declared or self._asked()
         else:
             unknown = [name for name in declared if name not in _NAMES]
             if unknown:
@@ -74,7 +74,8 @@ class PythonEngine(Engine):
             for name in declared:
                 self.abilities |= _NAMES[name]
 
-    def _sniff(self) -> Ability:
+    def _asked(self) -> Ability:
+        """Abilities as the signatures tell them."""
         abilities = Ability.BATCH if self._form else Ability.NONE
         for name, ability in (("model", Ability.PIN_MODEL), ("min_confidence", Ability.MIN_CONFIDENCE)):
             ways = [self._single_takes] if self._predict else []

@@ -141,7 +141,7 @@ def parse_replies(block: bytes) -> list[ParsedReply]:
     for position, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
         try:
             replies.append(parse_reply(line))
-        except (JsonFault, msgspec.MsgspecError):
+        except JsonFault:
             raise JsonFault("not a reply record; restore the file", position) from None
     return replies
 
@@ -176,7 +176,10 @@ def _parse_odd(line: bytes) -> tuple[Any, dict[str, WireAnswer | Failure] | Fail
     if type(value) is not dict or type(value.get("row")) is not int:
         raise JsonFault("not a reply record")
     given = value.pop("answers", None)
-    reply = msgspec.convert(value, _LooseReply)
+    try:
+        reply = msgspec.convert(value, _LooseReply)
+    except msgspec.MsgspecError:
+        raise JsonFault("not a reply record") from None
     if given is None:
         return reply, None
     if type(given) is not dict:

@@ -79,7 +79,7 @@ def align_cases(dataset: Dataset, report: Mapping[str, Any], name: str) -> dict[
                 continue
             if found.get("expected") != label or type(found.get("expected")) is not type(label):
                 raise ReportError(
-                    f"{one_line(name)}: case {cases.position} expects {quote(found.get('expected'))} for "
+                    f"{one_line(name)}: case {cases.position - 1} expects {quote(found.get('expected'))} for "
                     f"{quote(qid)}, {dataset.place(case.row)} expects {quote(label)}; "
                     "is it a report on this dataset?"
                 )
