@@ -47,7 +47,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_metric_is_documented() -> None:
     from steelyard.metrics.measure import metrics_for
-    from steelyard.metrics.registry import Settings
+    from steelyard.metrics.view import Settings
 
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     for metric in metrics_for(Settings()):

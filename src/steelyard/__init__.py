@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     )
     from steelyard.formats.dataset import Dataset
     from steelyard.metrics.decisions import Decisions
-    from steelyard.metrics.registry import Measurement, Settings
+    from steelyard.metrics.registry import Measurement
+    from steelyard.metrics.view import Settings
     from steelyard.run.options import RunOptions
     from steelyard.run.report import Report
     from steelyard.studies.labelled import evaluate, rescore_report, rescore_run
@@ -52,7 +53,8 @@ _HOMES = {
     ),
     "formats.dataset": ("Dataset",),
     "metrics.decisions": ("Decisions",),
-    "metrics.registry": ("Measurement", "Settings"),
+    "metrics.registry": ("Measurement",),
+    "metrics.view": ("Settings",),
     "run.report": ("Report",),
     "run.options": ("RunOptions",),
     "studies.labelled": ("evaluate", "rescore_report", "rescore_run"),

@@ -8,7 +8,7 @@ import pytest
 from steelyard.formats.questions import identity_text, questions_sha256
 from steelyard.metrics.timing import median_and_p95
 from steelyard.stats.bins import expected_calibration_error
-from steelyard.stats.coverage import accepted_at, area_under_risk_coverage, levels
+from steelyard.stats.ranking import accepted_at, area_under_risk_coverage, levels
 
 NAN = float("nan")
 VECTORS = [

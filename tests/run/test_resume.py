@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from steelyard import Dataset, IncomparableError, InputError, ReportError, RunOptions, evaluate, rescore_run
-from steelyard.metrics.registry import Settings
+from steelyard.metrics.view import Settings
 from steelyard.run.log import RunLog
 from tests.conftest import Ran, make_rows
 

@@ -14,15 +14,9 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from steelyard.stats.bins import bin_index, calibrated_expectation, expected_calibration_error
-from steelyard.stats.clusters import (
-    Spread,
-    cluster_spread,
-    cluster_sums,
-    mean_interval,
-    rate_interval,
-    wilson,
-)
+from steelyard.stats.clusters import Clusters, Spread, cluster_spread, mean_interval, rate_interval
 from steelyard.stats.grouping import group_order, ragged
+from steelyard.stats.proportions import wilson
 from steelyard.stats.special import beta_cdf, normal_quantile, t_cdf, t_quantile
 
 
@@ -54,7 +48,7 @@ def test_cluster_spread_is_the_regression_sandwich() -> None:
     rng = np.random.default_rng(1)
     clusters = np.sort(rng.integers(0, 30, 200))
     values = rng.normal(size=200) + rng.normal(size=30)[clusters]
-    found = cluster_spread(values, clusters)
+    found = cluster_spread(values, Clusters(clusters))
     fit = sm.OLS(values, np.ones(200)).fit(
         cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False, "df_correction": True}
     )
@@ -62,7 +56,7 @@ def test_cluster_spread_is_the_regression_sandwich() -> None:
     assert found.mean == pytest.approx(fit.params[0])
     assert found.se == pytest.approx(fit.bse[0] * math.sqrt(groups / (groups - 1)))
     shuffled = rng.permutation(200)
-    again = cluster_spread(values[shuffled], clusters[shuffled])
+    again = cluster_spread(values[shuffled], Clusters(clusters[shuffled]))
     assert again.se == pytest.approx(found.se)
     low, high = mean_interval(found) or (0, 0)
     assert (high - low) / 2 == pytest.approx(scipy.stats.t.ppf(0.975, groups - 1) * found.se)
@@ -70,7 +64,7 @@ def test_cluster_spread_is_the_regression_sandwich() -> None:
 
 def test_one_value_a_cluster_is_the_plain_t_interval() -> None:
     values = np.array([1.0, 2.0, 4.0, 8.0])
-    found = cluster_spread(values, np.arange(4))
+    found = cluster_spread(values, Clusters(np.arange(4)))
     assert found.deff == 1.0
     assert mean_interval(found) == pytest.approx(
         scipy.stats.t.interval(0.95, 3, loc=values.mean(), scale=scipy.stats.sem(values))
@@ -79,8 +73,8 @@ def test_one_value_a_cluster_is_the_plain_t_interval() -> None:
 
 def test_copies_of_an_answer_add_nothing() -> None:
     hits = np.array([1.0, 0, 1, 1, 0, 1, 1, 0])
-    once = cluster_spread(hits, np.arange(8))
-    fivefold = cluster_spread(np.repeat(hits, 5), np.repeat(np.arange(8), 5))
+    once = cluster_spread(hits, Clusters(np.arange(8)))
+    fivefold = cluster_spread(np.repeat(hits, 5), Clusters(np.repeat(np.arange(8), 5)))
     assert fivefold.n / fivefold.deff == pytest.approx(8, rel=0.2)
     low, high = rate_interval(fivefold)
     assert low < rate_interval(once)[0] + 0.01
@@ -89,17 +83,28 @@ def test_copies_of_an_answer_add_nothing() -> None:
 
 @pytest.mark.parametrize("hit", [0.0, 1.0])
 def test_unanimous_clusters_count_as_many_as_there_are(hit: float) -> None:
-    found = cluster_spread(np.full(50, hit), np.repeat(np.arange(10), 5))
+    found = cluster_spread(np.full(50, hit), Clusters(np.repeat(np.arange(10), 5)))
     assert found.n / found.deff == pytest.approx(10)
     low, high = rate_interval(found)
     assert 0 <= low <= hit <= high <= 1
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_clusters_in_any_order(codes: list[int]) -> None:
+    values, found = np.arange(len(codes)) + 0.5, Clusters(np.array(codes))
+    wanted = [sum(v for v, c in zip(values, codes, strict=True) if c == code) for code in sorted(set(codes))]
+    assert found.sums(values).tolist() == pytest.approx(wanted)
+    assert found.compact.tolist() == [sorted(set(codes)).index(code) for code in codes]
+    assert len(found) == len(set(codes))
+    assert found.alone == (len(set(codes)) == len(codes))
+
+
 def test_single_cluster() -> None:
-    found = cluster_spread(np.array([1.0, 0.0, 1.0]), np.zeros(3, int))
+    found = cluster_spread(np.array([1.0, 0.0, 1.0]), Clusters(np.zeros(3, int)))
     assert mean_interval(found) is None
     assert rate_interval(found) == pytest.approx(wilson(2 / 3, 1.0, t_quantile(0.975, 10**6)))
-    assert cluster_sums(np.empty(0), np.empty(0, int)).tolist() == []
+    assert Clusters(np.empty(0, int)).sums(np.empty(0)).tolist() == []
+    assert len(Clusters(np.empty(0, int))) == 0
 
 
 @pytest.mark.parametrize("per_case", [1, 4])
@@ -112,7 +117,7 @@ def test_intervals_cover(rate: float, per_case: int) -> None:
         own = rng.uniform(size=(cases, per_case)) < rate
         common = rng.uniform(size=(cases, 1)) < rate
         hits = np.where(rng.uniform(size=(cases, per_case)) < 0.6, common, own).astype(float).ravel()
-        low, high = rate_interval(cluster_spread(hits, np.repeat(np.arange(cases), per_case)))
+        low, high = rate_interval(cluster_spread(hits, Clusters(np.repeat(np.arange(cases), per_case))))
         inside += low <= rate <= high
     assert abs(inside / runs - 0.95) < 0.02
 

@@ -22,7 +22,7 @@ def command(path: str, data: str | None, judging: Judging) -> int:
     """
     from steelyard.cli.output import save_report, show_report
     from steelyard.formats.dataset import Dataset
-    from steelyard.metrics.registry import Settings
+    from steelyard.metrics.view import Settings
     from steelyard.run.log import dataset_path
     from steelyard.studies.labelled import rescore_report, rescore_run
 

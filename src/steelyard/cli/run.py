@@ -67,7 +67,7 @@ def command(
     from steelyard.cli.progress import progress
     from steelyard.engines.spec import make_engine
     from steelyard.formats.dataset import Dataset, shown_warnings
-    from steelyard.metrics.registry import Settings
+    from steelyard.metrics.view import Settings
     from steelyard.run.options import RunOptions
     from steelyard.run.plan import idle_options
     from steelyard.run.runner import Interrupted

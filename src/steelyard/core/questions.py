@@ -11,6 +11,8 @@ import msgspec
 KINDS = ("choice", "score", "noul")
 SIDES = ("false", "true")
 _NAN = float("nan")
+SOFT_ROUNDING = 0.01
+"""How far from 1 the sum of a label that is a distribution may be."""
 Label = str | bool | int | float
 
 
@@ -78,8 +80,34 @@ class Question(msgspec.Struct, eq=False):
         return self.index
 
     def gold(self, label: object) -> float | None:
-        """Position (choice), level (score) or 0/1 (noul) of a label; None when it is not one."""
+        """Position (choice), level (score) or 0/1 (noul) of a label; None when it is not one.
+
+        Of a distribution over the options: the likeliest, the first where several are; for a score
+        the expected level.
+        """
+        if type(label) is dict:
+            mass = self.soft(label)
+            return None if mass is None else self._centre(mass)
+        return self._hard(label)
+
+    def _hard(self, label: object) -> float | None:
         raise NotImplementedError
+
+    def _centre(self, mass: Sequence[float]) -> float:
+        return float(max(range(len(mass)), key=mass.__getitem__))
+
+    def soft(self, label: Mapping[str, Any]) -> list[float] | None:
+        """Mass a label that is a distribution gives each option; None when it is not one.
+
+        Options it does not name have none. Sums within 0.01 of 1 are scaled to 1.
+        """
+        values = list(label.values())
+        if not all(type(value) in (int, float) and 0.0 <= value <= 1.0 for value in values):
+            return None
+        total = float(sum(values))
+        if abs(total - 1.0) > SOFT_ROUNDING or not label.keys() <= self.index.keys():
+            return None
+        return [float(label.get(option, 0.0)) / total for option in self.options]
 
 
 class ChoiceQuestion(Question, eq=False):
@@ -89,7 +117,7 @@ class ChoiceQuestion(Question, eq=False):
     code = 0
     label_type = str
 
-    def gold(self, label: object) -> float | None:
+    def _hard(self, label: object) -> float | None:
         return self.index.get(label) if type(label) is str else None
 
 
@@ -109,10 +137,13 @@ class ScoreQuestion(Question, eq=False):
             described(f"level {key}", text) for key, text in zip(self.options, self.descriptions, strict=True)
         )
 
-    def gold(self, label: object) -> float | None:
+    def _hard(self, label: object) -> float | None:
         if type(label) is int or type(label) is float:
             return label if 0 <= label <= len(self.options) - 1 else None
         return None
+
+    def _centre(self, mass: Sequence[float]) -> float:
+        return sum(level * share for level, share in enumerate(mass))
 
 
 class NoulQuestion(Question, eq=False):
@@ -129,7 +160,7 @@ class NoulQuestion(Question, eq=False):
     def texts(self) -> tuple[str, ...]:
         return tuple(map(described, self.names, self.descriptions))
 
-    def gold(self, label: object) -> float | None:
+    def _hard(self, label: object) -> float | None:
         return 1.0 if label is True else 0.0 if label is False else None
 
 

@@ -52,6 +52,9 @@ class CaseColumns:
     (position in `question_sets`, -1 where the row's own text must tell). Labels:
     `shape` (code of question id, type, option count and place in the row's question set), `label`
     (code of a choice label, else -1), and `gold` (option position, level, or 0/1). `tags` is flat.
+    Labels that are distributions over the options stand in `soft_at` (which
+    label), `soft_size` (options) and `soft_mass` (flat); their `gold` is the likeliest option or the
+    expected level.
     `blocks` says where rows stand in the file: first row, its line (1-based), byte offset and size
     of a run of lines that hold one row each.
     """
@@ -63,6 +66,7 @@ class CaseColumns:
         self.language, self.model, self.group = array("i"), array("i"), array("i")
         self.shape, self.label, self.gold = array("i"), array("i"), array("d")
         self.tags = array("i")
+        self.soft_at, self.soft_size, self.soft_mass = array("q"), array("i"), array("d")
         self.languages, self.models, self.groups = Names(), Names(), Names()
         self.tag_names, self.label_names = Names(), Names()
         self.shapes: dict[tuple[str, int, int, int], int] = {}
@@ -105,6 +109,7 @@ class CaseColumns:
         return {
             "rows": len(self),
             "labels": len(self.gold),
+            "soft_labels": len(self.soft_at),
             "types": {kind: types[kind] for kind in KINDS if types[kind]},
             "languages": {names[code]: languages[code] for code in sorted(languages) if code >= 0},
             "rows_without_language": languages[-1],

@@ -13,6 +13,8 @@ from steelyard.formats.questions import code_points
 
 def explain_label(question: Question, label: Any) -> str:
     """One line saying why `label` cannot be scored on `question`; call it only when it cannot."""
+    if type(label) is dict:
+        return _explain_soft(question, label)
     if question.kind == "noul":
         return f"a noul label is true or false, not {type_name(label)} {quote(label)}"
     if question.kind == "score":
@@ -26,6 +28,18 @@ def explain_label(question: Question, label: Any) -> str:
     shown = ", ".join(one_line(option, 40) for option in question.options[:8])
     more = f", ... {len(question.options)} in all" if len(question.options) > 8 else ""
     return f"{quote(label)} is not an option ({shown}{more}){near_miss(label, question.options)}"
+
+
+def _explain_soft(question: Question, label: dict[str, Any]) -> str:
+    for option in label:
+        if option not in question.index:
+            known = ", ".join(one_line(name, 40) for name in question.options[:8])
+            return f"{quote(option)} is not an option ({known}){near_miss(option, question.options)}"
+    for option, share in label.items():
+        if type(share) not in (int, float) or not 0.0 <= share <= 1.0:
+            return f"the share of {quote(option)} is a number from 0 to 1, not {quote(share)}"
+    total = sum(label.values())
+    return f"shares sum to {total:.6g}, not 1; divide each by their sum"
 
 
 def near_miss(label: str, options: tuple[str, ...]) -> str:

@@ -159,7 +159,7 @@ class _Scanner:
         if block is not None:
             absent = sum([column.count(UNSET) for column in (tags, ids, groups, *names)])
             keys = 8 * n - absent + sum(map(len, expected)) + sum(n_keys)
-            _check_keys(block, keys, states)
+            _check_keys(block, keys, states, expected)
             _check_plain(tags, (ids, groups, *names))
         flat = list(chain.from_iterable([t for t in tags if t]))
         if not set(map(type, flat)) <= {str}:
@@ -206,7 +206,23 @@ class _Scanner:
             raise _NotPlain
         code = self.columns.label_names
         codes = [code[label] if kind is str else -1 for label, kind in zip(values, types, strict=True)]
+        if dict in types:
+            self._place_soft(values, asked, golds, codes)
         return list(shapes), codes, golds
+
+    def _place_soft(
+        self, values: list[Any], asked: Sequence[Question], golds: Sequence[Any], codes: list[int]
+    ) -> None:
+        """Keep labels that are distributions, and give choice ones the code of their likeliest option."""
+        columns, first = self.columns, len(self.columns.gold)
+        for at, (value, question, gold) in enumerate(zip(values, asked, golds, strict=True)):
+            if type(value) is dict:
+                mass = question.soft(value) or []
+                columns.soft_at.append(first + at)
+                columns.soft_size.append(len(mass))
+                columns.soft_mass.fromlist(mass)
+                if question.code == 0:
+                    codes[at] = columns.label_names[question.options[int(gold)]]
 
     def _note_hashes(self, states: Sequence[Any], raws: list[bytes], ids: Sequence[Any]) -> None:
         if not set(map(type, states)) <= {str}:
@@ -249,6 +265,10 @@ class _Scanner:
                     )
 
 
+def _soft_keys(expected: Sequence[dict[str, Any]]) -> int:
+    return sum([len(v) for labels in expected for v in labels.values() if type(v) is dict])
+
+
 def _check_plain(tags: Sequence[Any], names: tuple[Sequence[Any], ...]) -> None:
     """Leave the fast way unless tags are lists and names are text that is not blank."""
     if not set(map(type, tags)) <= _PLAIN_TAGS:
@@ -260,12 +280,14 @@ def _check_plain(tags: Sequence[Any], names: tuple[Sequence[Any], ...]) -> None:
             raise _NotPlain
 
 
-def _check_keys(block: bytes, keys: int, states: Sequence[Any]) -> None:
+def _check_keys(block: bytes, keys: int, states: Sequence[Any], expected: Sequence[dict[str, Any]]) -> None:
     """Leave the fast way unless no key can be repeated.
 
     Every key has a colon, so as many colons as decoded keys means none was repeated; colons inside
     text states are set aside first.
     """
     spare = block.count(b":") - keys
+    if spare:
+        spare -= _soft_keys(expected)
     if spare and (b"\\u003" in block or spare != sum([s.count(":") for s in states if type(s) is str])):
         raise _NotPlain

@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from steelyard.core.questions import KINDS, option_bucket
 
 SCORED, ERRORED = 0, 1
-CLIP = 1e-15
-"""Smallest probability of the right answer that log loss takes as it is."""
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -26,6 +23,28 @@ class Names(msgspec.Struct, frozen=True):
     models: list[str]
     tags: list[str]
     labels: list[str]
+    option_sets: list[tuple[int, ...]]
+    """Label codes of the options of each choice question, in its order."""
+
+
+class Soft(msgspec.Struct, frozen=True, eq=False):
+    """Labels that are distributions over the options.
+
+    Attributes
+    ----------
+    row : int array, shape (labels,)
+        Table rows, ascending.
+    tied : bool array, shape (labels,)
+        Several options share the highest mass, so that no single one is right.
+    cross_entropy, divergence, brier : float array, shape (labels,)
+        Losses of the answer against the label, NaN where it has no distribution.
+    """
+
+    row: Ints
+    tied: NDArray[np.bool_]
+    cross_entropy: Floats
+    divergence: Floats
+    brier: Floats
 
 
 class Decisions(msgspec.Struct):
@@ -51,8 +70,16 @@ class Decisions(msgspec.Struct):
         Per-answer losses, NaN where they do not apply.
     tied : bool array
         More than one option shares the top probability.
+    size, flat : int32 and float arrays
+        Options in each row's distribution (0 where there is none), and the distributions end to end.
+    option_set : int array
+        Which of `names.option_sets` a choice row was asked, -1 where that is not known.
+    soft : Soft
+        Rows whose label is a distribution.
     tag_row, tag : int arrays
         Pairs (table row, tag code), each once.
+    derived : dict
+        Columns worked out from the others, kept once they were wanted.
     """
 
     row: Ints
@@ -81,9 +108,14 @@ class Decisions(msgspec.Struct):
     rps: Floats
     level_correct: Floats
     tied: NDArray[np.bool_]
+    size: NDArray[np.int32]
+    flat: Floats
+    option_set: NDArray[np.int32]
+    soft: Soft
     tag_row: Ints
     tag: NDArray[np.int32]
     names: Names
+    derived: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return len(self.row)
@@ -120,73 +152,3 @@ class Decisions(msgspec.Struct):
 
 DIMENSIONS = ("language", "model", "qid", "tag", "type", "option_count")
 """Slices of a report; the first four are the peer's."""
-
-
-class Losses(msgspec.Struct, frozen=True):
-    """Per-answer losses that need the whole distribution; NaN where they do not apply."""
-
-    p_gold: Floats
-    brier: Floats
-    log_loss: Floats
-    rps: Floats
-    level_correct: Floats
-    tied: NDArray[np.bool_]
-
-
-def losses(kind: NDArray[np.int8], gold: Floats, value: Floats, size: Ints, flat: Floats) -> Losses:
-    """Losses of answers with ragged distributions.
-
-    Parameters
-    ----------
-    kind, gold, value : arrays, shape (n,)
-        Question type, gold position or level or 0/1, and P(true) for noul answers.
-    size : int array, shape (n,)
-        Options in each distribution, 0 where the answer has none.
-    flat : float array
-        The distributions end to end.
-
-    Returns
-    -------
-    Losses
-        Brier over classes is ``sum_k (p_k - 1[k = gold])^2`` in [0, 2], a noul answer counting as two
-        classes; log loss is ``-ln max(p_gold, 1e-15)``; the ranked probability score is divided by
-        K - 1 (Epstein 1969; Murphy 1971). Score answers have RPS and `level_correct` only, and only
-        where the gold level is whole.
-    """
-    n = len(kind)
-    p_gold, brier, rps = np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan)
-    level_correct, tied = np.full(n, np.nan), np.zeros(n, bool)
-    noul = np.flatnonzero((kind == 2) & ~np.isnan(value))
-    p_gold[noul] = np.where(gold[noul] == 1.0, value[noul], 1.0 - value[noul])
-    brier[noul] = 2.0 * (value[noul] - gold[noul]) ** 2
-    sized = np.flatnonzero(size)
-    if len(sized):
-        sizes, ends = size[sized], np.cumsum(size[sized])
-        starts = ends - sizes
-        top = np.maximum.reduceat(flat, starts)
-        at_top = flat == np.repeat(top, sizes)
-        tied[sized] = np.add.reduceat(at_top, starts, dtype=np.int64) > 1
-        positions = np.arange(len(flat)) - np.repeat(starts, sizes)
-        whole = gold[sized] == np.floor(gold[sized])
-        at_gold = flat[starts + np.where(whole, gold[sized], 0).astype(np.int64)]
-        squares = np.add.reduceat(flat * flat, starts)
-        choice, level = kind[sized] == 0, (kind[sized] == 1) & whole
-        p_gold[sized] = np.where(choice | level, at_gold, p_gold[sized])
-        brier[sized] = np.where(choice, squares - 2.0 * at_gold + 1.0, brier[sized])
-        first_top = np.minimum.reduceat(np.where(at_top, positions, len(flat)), starts)
-        level_correct[sized] = np.where(level, first_top == gold[sized], level_correct[sized])
-        rps[sized] = np.where(
-            level & (sizes > 1), _ranked(flat, starts, sizes, gold[sized], positions), np.nan
-        )
-    log_loss = np.where(kind == 1, np.nan, -np.log(np.maximum(p_gold, CLIP)))
-    return Losses(p_gold, np.maximum(brier, 0.0), log_loss, rps, level_correct, tied)
-
-
-def _ranked(flat: Floats, starts: Ints, sizes: Ints, gold: Floats, positions: Ints) -> Floats:
-    total = np.cumsum(flat)
-    before = np.where(starts > 0, total[starts - 1], 0.0)
-    cumulative = total - np.repeat(before, sizes)
-    step = positions >= np.repeat(gold, sizes)
-    last = positions == np.repeat(sizes - 1, sizes)
-    terms = np.where(last, 0.0, (cumulative - step) ** 2)
-    return np.add.reduceat(terms, starts) / np.maximum(sizes - 1, 1)

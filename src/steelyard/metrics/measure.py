@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.metrics import accuracy, calibration, coverage, ordinal, proper
+from steelyard.metrics import accuracy, calibration, options, ordinal, proper, recalibration, selective
 from steelyard.metrics.decisions import DIMENSIONS, SCORED, Decisions, Ints
-from steelyard.metrics.registry import METRICS, Gathered, Measurement, Metric, Ranked, Settings, View
-from steelyard.stats.coverage import ranked_levels
+from steelyard.metrics.registry import METRICS, Measurement, Metric
+from steelyard.metrics.view import Gathered, Settings, View
 from steelyard.stats.grouping import first_positions, group_order, ragged
 
-FAMILIES = (accuracy, ordinal, calibration, proper, coverage)
+FAMILIES = (accuracy, ordinal, calibration, recalibration, options, proper, selective)
 """Modules whose import fills the registry, in the order reports show."""
 
 Measured = dict[str, Measurement]
@@ -37,16 +37,26 @@ def metrics_for(settings: Settings) -> list[Metric]:
         Metric(
             f"score_within_{tolerance:g}",
             "higher",
+            f"score_within/{tolerance:g}/1",
+            0.0,
+            1.0,
             partial(ordinal.score_within, tolerance=tolerance),
             True,
+            False,
             f"Share of score answers within {tolerance:g} of the label.",
+            {},
         )
         for tolerance in settings.score_within
     ]
     return [*METRICS.values(), *extra]
 
 
-def measure(table: Decisions, settings: Settings, dimensions: Sequence[str] = DIMENSIONS) -> Measurements:
+def measure(
+    table: Decisions,
+    settings: Settings,
+    dimensions: Sequence[str] = DIMENSIONS,
+    only: Collection[str] | None = None,
+) -> Measurements:
     """Measure a table and its slices.
 
     Parameters
@@ -56,25 +66,29 @@ def measure(table: Decisions, settings: Settings, dimensions: Sequence[str] = DI
     settings : Settings
     dimensions : sequence of str
         Which of DIMENSIONS to slice by.
+    only : collection of str, optional
+        Names of the metrics wanted; by default all.
 
     Returns
     -------
     Measurements
         Metrics without a single value are absent, never zero.
     """
-    metrics = metrics_for(settings)
+    metrics = [metric for metric in metrics_for(settings) if only is None or metric.name in only]
+    light = [metric for metric in metrics if not metric.deep]
     ranked = _by_confidence(table)
-    whole = View(Gathered(table, None), 0, len(table), settings, _ranked(table, ranked))
+    whole = View(Gathered(table, None), 0, len(table), settings, ranked, whole=True)
     slices: dict[str, dict[str, Measured]] = {}
     for name in dimensions:
-        found = {value: _measured(metrics, view) for value, view in _views(table, name, ranked, settings)}
+        wanted = metrics if name in settings.deep else light
+        found = {value: _measured(wanted, view) for value, view in views(table, name, ranked, settings)}
         if found:
             slices[name] = dict(sorted(found.items()))
     return Measurements(_measured(metrics, whole), slices)
 
 
 def _measured(metrics: Sequence[Metric], view: View) -> Measured:
-    pairs = ((metric.name, metric.compute(view)) for metric in metrics)
+    pairs = ((metric.name, metric.measure(view)) for metric in metrics)
     return {name: found for name, found in pairs if found is not None}
 
 
@@ -84,32 +98,34 @@ def _by_confidence(table: Decisions) -> Ints:
     return paired[np.argsort(-table.confidence[paired], kind="stable")]
 
 
-def _ranked(table: Decisions, rows: Ints) -> Ranked | None:
-    if not len(rows):
-        return None
-    confidence = table.confidence[rows]
-    accepted, hits = ranked_levels(confidence, table.correct[rows])
-    return Ranked(confidence, accepted, hits)
+def views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Iterator[tuple[str, View]]:
+    """Every slice of a dimension that has rows.
 
-
-def _views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Iterator[tuple[str, View]]:
+    Parameters
+    ----------
+    table : Decisions
+    name : str
+        One of DIMENSIONS.
+    ranked : int array
+        Rows with confidence and correctness, most confident first.
+    settings : Settings
+    """
     rows, codes, values = table.dimension(name)
     order, bounds = group_order(codes, len(values))
     gathered = Gathered(table, order if rows is None else rows[order])
-    ranked_rows, ranked_codes = (ranked, codes[ranked]) if rows is None else _expand(rows, codes, ranked)
-    by_slice, ranked_bounds = group_order(ranked_codes, len(values))
-    ranked_rows = ranked_rows[by_slice]
+    pairs = ranked if rows is None else _expand(rows, ranked)
+    by_slice, ranked_bounds = group_order(codes[pairs], len(values))
+    inverse = np.empty(len(codes), np.int64)
+    inverse[order] = np.arange(len(order))
+    positions = inverse[pairs[by_slice]]
     for code, value in enumerate(values):
-        if bounds[code + 1] > bounds[code]:
-            inside = ranked_rows[ranked_bounds[code] : ranked_bounds[code + 1]]
-            yield (
-                value,
-                View(gathered, int(bounds[code]), int(bounds[code + 1]), settings, _ranked(table, inside)),
-            )
+        start, stop = int(bounds[code]), int(bounds[code + 1])
+        if stop > start:
+            inside = positions[ranked_bounds[code] : ranked_bounds[code + 1]] - start
+            yield value, View(gathered, start, stop, settings, inside)
 
 
-def _expand(rows: Ints, codes: NDArray[np.int32], ranked: Ints) -> tuple[Ints, NDArray[np.int32]]:
-    """Rank order carried over to (row, code) pairs, which are sorted by row."""
+def _expand(rows: Ints, ranked: Ints) -> NDArray[np.int64]:
+    """Positions of the (row, code) pairs, which are sorted by row, in the rank order of their rows."""
     first = first_positions(rows, int(ranked.max(initial=-1)) + 1)
-    pairs = ragged(first[ranked], first[ranked + 1] - first[ranked])
-    return rows[pairs], codes[pairs]
+    return ragged(first[ranked], first[ranked + 1] - first[ranked])

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from steelyard.formats.answer_table import Answers
 from steelyard.formats.columns import CaseColumns
-from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Names, losses
+from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Ints, Names
+from steelyard.metrics.losses import losses, soft_losses
 from steelyard.stats.grouping import distinct, first_positions, ragged
 
 
@@ -51,7 +52,7 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         One entry for each question of the first `facts.n_rows` rows, sorted by row and place.
     facts : RowFacts
     labels : list of str
-        Choice labels by code, covering gold and predictions.
+        Choice labels by code, covering gold and predictions; options met for the first time are added.
 
     Returns
     -------
@@ -67,9 +68,15 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
     value = np.where(scored, answers.value[at], np.nan)
     size = np.where(scored, answers.size[at], 0)
     starts = np.cumsum(answers.size) - answers.size
-    found = losses(kind, gold, value, size, answers.probabilities[ragged(starts[at], size)])
-    pred = np.where(scored, answers.pred[at], -1).astype(np.int32)
+    flat = answers.probabilities[ragged(starts[at], size)]
+    found = losses(kind, gold, value, size, flat)
+    soft = soft_losses(*_soft(cases, len(row)), kind, value, size, flat)
+    option_set, option_sets = _option_sets(cases, labels, row, place, kind)
+    taken = _taken(answers, at, scored)
     sides = np.where(scored & (kind == 2), (value >= 0.5) == (gold == 1.0), np.nan)
+    correct = np.where(scored & (kind == 0), taken["pred"] == gold, sides)
+    # Where a label's mass is shared at the top there is no one right answer.
+    correct[soft.row[soft.tied & (kind[soft.row] != 1)]] = np.nan
     tag_row, tag = _tags(cases, row, facts.n_rows)
     return Decisions(
         row=row,
@@ -84,24 +91,32 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         reason=reason,
         gold=gold,
         gold_label=_array(cases.label, np.int32)[: len(row)],
-        pred=pred,
-        pred_label=np.where(scored, answers.label[at], -1).astype(np.int32),
         value=value,
-        confidence=np.where(scored, answers.confidence[at], np.nan),
-        source=np.where(scored, answers.source[at], 0).astype(np.int8),
-        stated=np.where(scored, answers.stated[at], np.nan),
-        p_gold=found.p_gold,
-        correct=np.where(scored & (kind == 0), pred == gold, sides),
+        correct=correct,
         error=np.where(scored & (kind == 1), np.abs(value - gold), np.nan),
-        brier=found.brier,
-        log_loss=found.log_loss,
-        rps=found.rps,
-        level_correct=found.level_correct,
-        tied=found.tied,
+        **taken,
+        **msgspec.structs.asdict(found),
+        size=size,
+        flat=flat,
+        option_set=option_set,
+        soft=soft,
         tag_row=tag_row,
         tag=tag,
-        names=Names(qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels),
+        names=Names(
+            qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels, option_sets
+        ),
     )
+
+
+def _taken(answers: Answers, at: Ints, scored: NDArray[np.bool_]) -> dict[str, Any]:
+    """What the scored answers say, and nothing where there is none."""
+    return {
+        "pred": np.where(scored, answers.pred[at], -1).astype(np.int32),
+        "pred_label": np.where(scored, answers.label[at], -1).astype(np.int32),
+        "confidence": np.where(scored, answers.confidence[at], np.nan),
+        "source": np.where(scored, answers.source[at], 0).astype(np.int8),
+        "stated": np.where(scored, answers.stated[at], np.nan),
+    }
 
 
 def _labelled(cases: CaseColumns, n_rows: int) -> tuple[Any, ...]:
@@ -114,6 +129,36 @@ def _labelled(cases: CaseColumns, n_rows: int) -> tuple[Any, ...]:
     keys = np.array(shapes, np.int64).reshape(-1, 4)[_array(cases.shape, np.int64)[: len(row)]]
     qid, kind, options, place = keys.T
     return row, qid.astype(np.int32), kind.astype(np.int8), options.astype(np.int32), place, names
+
+
+def _soft(cases: CaseColumns, n_labels: int) -> tuple[Ints, Ints, Floats]:
+    """Table rows of labels that are distributions, their options, and the labels end to end."""
+    row = _array(cases.soft_at, np.int64)
+    kept = int(np.searchsorted(row, n_labels))
+    size = _array(cases.soft_size, np.int64)[:kept]
+    return row[:kept], size, np.array(cases.soft_mass, np.float64)[: int(size.sum())]
+
+
+def _option_sets(
+    cases: CaseColumns, labels: list[str], row: Ints, place: Ints, kind: NDArray[np.int8]
+) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
+    """Which options each choice row was asked, and the label codes of each set of them."""
+    places = [len(asked.questions) for asked in cases.question_sets]
+    first = np.concatenate(([0], np.cumsum(places, dtype=np.int64)))
+    asked = _array(cases.asked, np.int64)[row]
+    known = (asked >= 0) & (kind == 0)
+    found = np.where(known, first[np.where(known, asked, 0)] + place, -1).astype(np.int32)
+    codes = {label: code for code, label in enumerate(labels)}
+    sets: list[tuple[int, ...]] = []
+    for questions in cases.question_sets:
+        for question in questions.questions.values():
+            choice = question.code == 0
+            for option in question.options if choice else ():
+                if option not in codes:
+                    codes[option] = len(labels)
+                    labels.append(option)
+            sets.append(tuple(codes[option] for option in question.options) if choice else ())
+    return found, sets
 
 
 def _clusters(cases: CaseColumns, n_rows: int) -> NDArray[np.int64]:

@@ -18,8 +18,8 @@ from steelyard.formats.jsontext import digest, loads, pretty
 from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
 from steelyard.metrics.decisions import ERRORED, Decisions
 from steelyard.metrics.measure import Measured, measure, metrics_for
-from steelyard.metrics.registry import Settings
 from steelyard.metrics.timing import timing_metrics
+from steelyard.metrics.view import Settings
 from steelyard.run.judge import RowFacts, join
 from steelyard.run.log import RunLog
 from steelyard.run.runner import Asked

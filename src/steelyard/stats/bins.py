@@ -1,16 +1,25 @@
-"""Equal-width bins of confidence, with edges that belong where the field puts them."""
+"""Bins of confidence: equal width with the field's edges, and equal mass with ties kept whole."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.stats.clusters import Clusters
 from steelyard.stats.grouping import group_order
+from steelyard.stats.nulls import Null, half_normal_null
+from steelyard.stats.ranking import level_sizes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
 
 
-def bin_index(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
+def bin_index(confidence: Floats, bins: int) -> Ints:
     """Bin of each confidence: (lo, hi], the first closed at 0.
 
     Parameters
@@ -32,11 +41,28 @@ def bin_index(confidence: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
     return found
 
 
+def equal_mass_index(accepted: Floats, bins: int) -> Ints:
+    """Bin of each level of equal confidence, so that bins hold equal shares of the answers.
+
+    Parameters
+    ----------
+    accepted : array, shape (levels,)
+        Running counts of answers.
+    bins : int
+        At least 1; some stay empty where one level holds more than a bin's share.
+
+    Returns
+    -------
+    array of int, shape (levels,)
+        Non-decreasing; a level goes where its middle answer falls.
+    """
+    middle = accepted - 0.5 * level_sizes(accepted)
+    found: Ints = np.minimum((bins * middle / accepted[-1]).astype(np.int64), bins - 1)
+    return found
+
+
 def expected_calibration_error(
-    confidence: NDArray[np.float64],
-    correct: NDArray[np.float64],
-    bins: int = 15,
-    found: NDArray[np.int64] | None = None,
+    confidence: Floats, correct: Floats, bins: int = 15, found: Codes | None = None
 ) -> float:
     """Expected calibration error over equal-width bins.
 
@@ -65,9 +91,7 @@ def expected_calibration_error(
     return float(total)
 
 
-def calibrated_expectation(
-    confidence: NDArray[np.float64], bins: int = 15, found: NDArray[np.int64] | None = None
-) -> float:
+def calibrated_expectation(confidence: Floats, bins: int = 15, found: Codes | None = None) -> float:
     """What the calibration error of a perfectly calibrated model would read on these confidences.
 
     Parameters
@@ -86,6 +110,103 @@ def calibrated_expectation(
         normal variable, bin by bin, for independent answers. Within about 6 % of simulation.
     """
     found = bin_index(confidence, bins) if found is None else found
-    inside = found >= 0
-    spread = np.bincount(found[inside], weights=(confidence * (1.0 - confidence))[inside], minlength=bins)
-    return float(np.sqrt(2.0 / np.pi) * np.sqrt(spread).sum() / len(confidence))
+    return half_normal_null(bin_spread(confidence, bins, found) / len(confidence), 0.0).expectation
+
+
+def bin_spread(confidence: Floats, bins: int, found: Codes) -> Floats:
+    """Standard deviation of each bin's count of right answers under perfect calibration."""
+    if len(found) and found.min() < 0:
+        confidence, found = confidence[found >= 0], found[found >= 0]
+    weights = confidence * (1.0 - confidence)
+    spread: Floats = np.sqrt(np.bincount(found, weights=weights, minlength=bins))
+    return spread
+
+
+def within_bins_deff(residual: Floats, codes: Ints, found: Codes, bins: int) -> float:
+    """Design effect of residuals inside their bins: how much answers of one case hang together there.
+
+    Parameters
+    ----------
+    residual : array, shape (n,)
+        Correct less confidence.
+    codes, found : int arrays, shape (n,)
+        Case and bin of each answer, from 0.
+
+    Returns
+    -------
+    float
+        At least 1: the variance of bin sums with cases over that without.
+    """
+    sizes = np.bincount(found, minlength=bins)
+    means = np.bincount(found, weights=residual, minlength=bins) / np.maximum(sizes, 1)
+    residual = residual - means[found]
+    plain = float((residual * residual).sum())
+    together = Clusters(codes * bins + found)
+    if plain <= 0.0 or together.alone:
+        return 1.0
+    sums = together.sums(residual)
+    return max(1.0, float((sums * sums).sum()) / plain)
+
+
+class Binned(msgspec.Struct, frozen=True, eq=False):
+    """Sums over the answers of each bin that holds any, shape (bins,) each.
+
+    `spread` is the variance of `hits` under perfect calibration: the sum of c (1 - c).
+    """
+
+    n: Floats
+    confidence: Floats
+    hits: Floats
+    spread: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """Accuracy less mean confidence."""
+        return (self.hits - self.confidence) / self.n
+
+    def error(self) -> float:
+        """Sum over bins of their share times the absolute gap."""
+        return float(np.abs(self.hits - self.confidence).sum() / self.n.sum())
+
+    def null(self, deff: float = 1.0) -> Null:
+        """What `error` would be of a perfectly calibrated model."""
+        return half_normal_null(np.sqrt(self.spread * deff) / float(self.n.sum()), self.error())
+
+
+def binned(found: Codes, n: Floats, confidence: Floats, hits: Floats, bins: int) -> Binned:
+    """Sum groups of equal confidence over bins.
+
+    Parameters
+    ----------
+    found : int array, shape (groups,)
+        Bin of each group.
+    n, confidence, hits : array, shape (groups,)
+        Answers, their one confidence, and right ones.
+    """
+    columns = (n, n * confidence, hits, n * confidence * (1.0 - confidence))
+    sums: list[Any] = [np.bincount(found, weights=column, minlength=bins) for column in columns]
+    filled = sums[0] > 0
+    return Binned(*(column[filled] for column in sums))
+
+
+def debiased_square(table: Binned) -> tuple[float, float]:
+    """Squared calibration error without the bias of small bins, and its standard error.
+
+    Returns
+    -------
+    (float, float)
+        ``sum n_b/n (gap^2 - y (1 - y) / (n_b - 1))`` over bins of two answers or more; its sign is
+        kept. The error is that of what a gap contributes, ``4 w^2 gap^2 v``, and what chance does,
+        ``2 w^2 v^2``, v being the variance of a bin's accuracy. Source: Broecker 2012; Ferro and
+        Fricker 2012; Kumar, Liang and Ma 2019 (arXiv 1909.10155).
+    """
+    kept = table.n >= 2
+    if not kept.any():
+        return 0.0, 0.0
+    n, gap, rate = table.n[kept], table.gap[kept], table.hits[kept] / table.n[kept]
+    share, noise = n / table.n.sum(), rate * (1.0 - rate) / (n - 1.0)
+    square = float((share * (gap**2 - noise)).sum())
+    chance = 2.0 * float((share**2 * noise**2).sum())
+    # A squared gap holds the noise once more than the gap it stands for.
+    variance = float((share**2 * 4.0 * gap**2 * noise).sum()) - chance
+    return square, max(chance, variance) ** 0.5

@@ -49,6 +49,5 @@ def group_order(codes: NDArray[Any], groups: int) -> tuple[NDArray[np.int64], ND
     # Sorting 16-bit codes is a radix sort, many times faster than comparing.
     keys = codes.astype(np.int16) if groups < 32_000 else codes
     order = np.argsort(keys, kind="stable")
-    counts = np.bincount(codes[codes >= 0], minlength=groups)
-    bounds = np.concatenate(([0], np.cumsum(counts)))
-    return order[len(codes) - int(bounds[-1]) :], bounds
+    left_out, *counts = np.bincount(keys + 1, minlength=groups + 1).tolist()
+    return order[left_out:], np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

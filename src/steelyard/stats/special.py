@@ -94,3 +94,27 @@ def t_quantile(p: float, df: int) -> float:
         if abs(step) < 1e-13 * t:
             break
     return t
+
+
+def normal_cdf(x: float) -> float:
+    """Distribution function of the standard normal."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """Quantile of the beta distribution, `p` in [0, 1], by Newton steps kept inside a bracket."""
+    if p <= 0.0 or p >= 1.0:
+        return float(p >= 1.0)
+    low, high, x = 0.0, 1.0, a / (a + b)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    for _ in range(200):
+        miss = beta_cdf(x, a, b) - p
+        low, high = (low, x) if miss > 0 else (x, high)
+        density = math.exp(scale + (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x))
+        new = x - miss / density if density > 0 else -1.0
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if abs(new - x) <= 1e-15 * x or high - low <= 1e-16 * high:
+            break
+        x = new
+    return x

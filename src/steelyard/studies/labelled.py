@@ -12,7 +12,7 @@ from steelyard.engines.spec import make_engine
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.replies import encode_reply
 from steelyard.formats.report import read_report, rows_of
-from steelyard.metrics.registry import Settings
+from steelyard.metrics.view import Settings
 from steelyard.run.log import RunLog, read_run, refuse_change
 from steelyard.run.options import RunOptions
 from steelyard.run.report import Report

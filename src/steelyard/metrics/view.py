@@ -1,0 +1,262 @@
+"""One slice of the judged table, as metrics see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.metrics.decisions import Decisions, Floats, Ints
+from steelyard.metrics.derived import BIN, column, defined, has_kind
+from steelyard.stats.bins import within_bins_deff
+from steelyard.stats.clusters import Clusters, Spread, spread_from
+from steelyard.stats.ranking import level_sizes, ranked_levels
+
+Made = TypeVar("Made")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Choices of a judge.
+
+    Attributes
+    ----------
+    bins : int
+        Of the calibration error; part of its definition.
+    score_within : tuple of float
+        Tolerances, in levels, that get a metric each.
+    deep : tuple of str
+        Dimensions whose slices get the dear metrics as well.
+    intervals : bool
+        False leaves intervals out.
+    resamples : int
+        Above 0: overall ranked metrics get bootstrap intervals from so many resamples of the cases.
+    seed : int
+        Of everything drawn at random.
+    """
+
+    bins: int = 15
+    score_within: tuple[float, ...] = ()
+    deep: tuple[str, ...] = ()
+    intervals: bool = True
+    resamples: int = 0
+    seed: int = 0
+
+
+class Gathered:
+    """A table re-ordered by `index`, each column gathered when first wanted."""
+
+    def __init__(self, table: Decisions, index: Ints | None) -> None:
+        self.table = table
+        self.index = index
+        self._columns: dict[str, Any] = {}
+
+    def column(self, name: str) -> Any:
+        """The column in the new order."""
+        if name not in self._columns:
+            found = column(self.table, name)
+            self._columns[name] = found if self.index is None else found[self.index]
+        return self._columns[name]
+
+
+class Ranked:
+    """The answers of a slice that have confidence and correctness, most confident first.
+
+    Parameters
+    ----------
+    confidence, correct : array, shape (n,)
+        n >= 1, confidence falling.
+    order : int array, shape (n,)
+        Where each stands among them in dataset order.
+    clusters : Clusters
+        Of the answers in dataset order.
+
+    Attributes
+    ----------
+    accepted, hits : array, shape (levels,)
+        Running counts at the end of each level of equal confidence.
+    """
+
+    def __init__(self, confidence: Floats, correct: Floats, order: Ints, clusters: Clusters) -> None:
+        self.confidence, self.correct, self.cases = confidence, correct, len(clusters)
+        self._order, self._clusters = order, clusters
+        self.accepted, self.hits = ranked_levels(confidence, correct)
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def alone(self) -> bool:
+        """Whether every answer is a case of its own."""
+        return self.cases == len(self.confidence)
+
+    @cached_property
+    def codes(self) -> Ints:
+        """Case of each answer, from 0 to `cases` - 1."""
+        return self._clusters.compact[self._order]
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Answers of each level."""
+        return level_sizes(self.accepted)
+
+    @cached_property
+    def level(self) -> Floats:
+        """Confidence of each level."""
+        return self.confidence[self.accepted.astype(np.int64) - 1]
+
+    @cached_property
+    def level_hits(self) -> Floats:
+        """Right answers of each level."""
+        return level_sizes(self.hits)
+
+    def case_sums(self, values: Floats) -> Floats:
+        """Sum over each case of a value per ranked answer, shape (cases,)."""
+        if self.alone:
+            return values
+        found: Any = np.bincount(self.codes, values, self.cases)
+        return np.asarray(found, np.float64)
+
+    def spread_of_first(self, accepted: int) -> Spread:
+        """Spread of the accuracy of the most confident answers, `accepted` of them."""
+        correct = self.correct[:accepted]
+        rate = float(np.count_nonzero(correct)) / accepted
+        square = accepted * rate * (1.0 - rate)
+        if self.alone:
+            groups, sums = accepted, None
+        else:
+            inside = np.bincount(self.codes[:accepted], minlength=self.cases)
+            groups = int(np.count_nonzero(inside))
+            sums = np.bincount(self.codes[:accepted], correct, self.cases) - rate * inside
+        if groups < 2:
+            return Spread(rate, accepted, groups, 0.0, 1.0)
+        return spread_from(rate, square, accepted, sums, groups)
+
+
+class View:
+    """One slice: consecutive rows of a gathered table.
+
+    Parameters
+    ----------
+    gathered : Gathered
+    start, stop : int
+        The rows of this slice.
+    settings : Settings
+    order : int array
+        Positions inside the slice of the answers with confidence and correctness, most confident
+        first.
+    whole : bool
+        Whether this is the whole table.
+    """
+
+    def __init__(
+        self,
+        gathered: Gathered,
+        start: int,
+        stop: int,
+        settings: Settings,
+        order: Ints,
+        whole: bool = False,
+    ) -> None:
+        self.gathered, self.settings, self.whole = gathered, settings, whole
+        self._start, self._stop, self._order = start, stop, order
+        self._kept: list[tuple[NDArray[np.bool_], Clusters]] = []
+        self._memo: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def column(self, name: str) -> Any:
+        """A column of the table on this slice, rows in dataset order."""
+        return self.gathered.column(name)[self._start : self._stop]
+
+    def clusters(self, kept: NDArray[np.bool_] | None) -> Clusters:
+        """Clusters of the rows in a mask, or of all; worked out once for each mask."""
+        if kept is None:
+            return self.memo("clusters", lambda: Clusters(self.column("cluster")))
+        for known, clusters in self._kept:
+            if np.array_equal(known, kept):
+                return clusters
+        found = self.clusters(None) if kept.all() else Clusters(self.column("cluster")[kept])
+        self._kept.append((kept, found))
+        return found
+
+    @cached_property
+    def paired_rows(self) -> NDArray[np.bool_] | None:
+        """Mask of the answers that have confidence and correctness; None when all have."""
+        if len(self._order) == len(self):
+            return None
+        kept = np.zeros(len(self), bool)
+        kept[self._order] = True
+        return kept
+
+    def _paired(self, name: str) -> Any:
+        values = self.column(name)
+        return values if self.paired_rows is None else values[self.paired_rows]
+
+    def paired(self) -> tuple[Floats, Floats, Clusters]:
+        """Confidence, correctness and cluster of the answers that have both of the first."""
+        return (
+            self.memo("confidence", lambda: self._paired("confidence")),
+            self.memo("correct", lambda: self._paired("correct")),
+            self.clusters(self.paired_rows),
+        )
+
+    @cached_property
+    def ranked(self) -> Ranked | None:
+        """The paired answers in order of falling confidence; None when there is none."""
+        order, kept = self._order, self.paired_rows
+        if not len(order):
+            return None
+        if kept is not None:
+            order = (np.cumsum(kept) - 1)[order]
+        confidence, correct, clusters = self.paired()
+        return Ranked(confidence[order], correct[order], order, clusters)
+
+    @cached_property
+    def bins(self) -> NDArray[np.int16]:
+        """Equal-width bin of each paired answer."""
+        found: NDArray[np.int16] = self._paired(f"{BIN}{self.settings.bins}")
+        return found
+
+    @cached_property
+    def bins_deff(self) -> float:
+        """Design effect of residuals inside equal-width bins; 1 where each answer is its own case."""
+        confidence, correct, clusters = self.paired()
+        if clusters.alone:
+            return 1.0
+        return within_bins_deff(correct - confidence, clusters.compact, self.bins, self.settings.bins)
+
+    def memo(self, key: str, make: Callable[[], Made]) -> Made:
+        """What `make` gives, kept under `key` for the metrics that share it."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: Made = self._memo[key]
+        return found
+
+    def defined(self, name: str, kind: int | None = None) -> tuple[Floats, Clusters]:
+        """Values of a column where it is defined, for one question type or all, and their clusters."""
+        table = self.gathered.table
+        there = defined(table, name)
+        if there is False or (kind is not None and not has_kind(table, kind)):
+            return np.empty(0), self.clusters(None)
+        values = self.column(name)
+        if there and kind is None:
+            return values, self.clusters(None)
+        keep = ~np.isnan(values)
+        if kind is not None:
+            keep &= self.column("kind") == kind
+        return values[keep], self.clusters(keep)
+
+    def where(self, *names: str, kind: int | None = None) -> NDArray[np.bool_] | None:
+        """Mask of the rows in which every one of these columns has a value; None when there is none."""
+        table = self.gathered.table
+        if any(defined(table, name) is False for name in names):
+            return None
+        kept = np.logical_and.reduce([~np.isnan(self.column(name)) for name in names])
+        if kind is not None:
+            kept &= self.column("kind") == kind
+        return kept if kept.any() else None
