@@ -7,11 +7,14 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from steelyard.errors import InputError
+
+if TYPE_CHECKING:
+    from steelyard.metrics.view import Settings
 
 SLICES = ("language", "model", "qid", "tag", "type", "option_count")
 
@@ -53,6 +56,22 @@ class Judging(NamedTuple):
     json_path: str | None
     markdown_path: str | None
     no_cases: bool
+    every: bool
+    deep: tuple[str, ...]
+    resamples: int
+    seed: int
+
+    def settings(self) -> Settings:
+        """The part that moves numbers."""
+        from steelyard.metrics.view import Settings
+
+        return Settings(
+            bins=self.bins,
+            score_within=self.within,
+            deep=self.deep,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
 
 
 _JUDGING = (
@@ -89,6 +108,23 @@ _JUDGING = (
         help="Write the report as Markdown.",
     ),
     click.option("--no-cases", is_flag=True, help="Leave single answers out of the report file."),
+    click.option("--all", "every", is_flag=True, help="Show every metric, not only the main ones."),
+    click.option(
+        "--deep",
+        type=click.Choice(SLICES),
+        multiple=True,
+        help="Measure the dear metrics on these slices too. Repeatable.",
+    ),
+    click.option(
+        "--resamples",
+        type=click.IntRange(0, 1_000_000),
+        default=0,
+        metavar="N",
+        help="Take overall intervals of ranked metrics from N resamples of the cases.",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything drawn at random."
+    ),
 )
 
 

@@ -11,14 +11,21 @@ from steelyard.cli.options import Judging
 from steelyard.formats.files import write_whole
 from steelyard.render.console import report_lines
 from steelyard.render.markdown import report_markdown
+from steelyard.render.text import Beside
 from steelyard.run.report import Report
 
 
-def show_report(report: Report, slices: Sequence[str]) -> None:
-    """Print a report."""
+def show_report(report: Report, slices: Sequence[str], every: bool = False) -> None:
+    """Print a report: the main metrics, or every one of them."""
     timing = {name: value for name, value in report.overall.items() if name.endswith("_ms")}
-    for line in report_lines(report.measurements, report.counts, timing, slices):
+    beside = _beside(report)
+    for line in report_lines(report.measurements, report.counts, beside, timing, slices, every):
         click.echo(line)
+
+
+def _beside(report: Report) -> Beside:
+    panels = report.panels
+    return Beside(panels.baselines, panels.confidence, panels.mix)
 
 
 def save_report(report: Report, judging: Judging) -> None:
@@ -36,5 +43,5 @@ def save_folder(report: Report, folder: str, *, cases: bool) -> None:
 
 
 def _write_markdown(report: Report, path: str | Path) -> None:
-    text = report_markdown(report.measurements, report.counts, report.config)
+    text = report_markdown(report.measurements, report.counts, _beside(report), report.config)
     write_whole(path, text.encode("utf-8", "backslashreplace"))

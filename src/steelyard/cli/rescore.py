@@ -22,11 +22,10 @@ def command(path: str, data: str | None, judging: Judging) -> int:
     """
     from steelyard.cli.output import save_report, show_report
     from steelyard.formats.dataset import Dataset
-    from steelyard.metrics.view import Settings
     from steelyard.run.log import dataset_path
     from steelyard.studies.labelled import rescore_report, rescore_run
 
-    settings = Settings(judging.bins, judging.within)
+    settings = judging.settings()
     if Path(path).is_dir():
         report = rescore_run(path, Dataset.from_jsonl(data or dataset_path(Path(path))), settings)
     elif data is not None:
@@ -36,5 +35,5 @@ def command(path: str, data: str | None, judging: Judging) -> int:
     for note in report.absent:
         click.echo(f"steelyard: warning: {note}", err=True)
     save_report(report, judging)
-    show_report(report, judging.slices)
+    show_report(report, judging.slices, judging.every)
     return 0

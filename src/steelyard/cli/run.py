@@ -67,7 +67,6 @@ def command(
     from steelyard.cli.progress import progress
     from steelyard.engines.spec import make_engine
     from steelyard.formats.dataset import Dataset, shown_warnings
-    from steelyard.metrics.view import Settings
     from steelyard.run.options import RunOptions
     from steelyard.run.plan import idle_options
     from steelyard.run.runner import Interrupted
@@ -80,7 +79,7 @@ def command(
     engine = make_engine(spec or "lexical", engine_tables())
     options = RunOptions(**asking)
     _warn(idle_options(engine, options))
-    settings = Settings(judging.bins, judging.within)
+    settings = judging.settings()
     try:
         with progress(quiet) as shown:
             report = evaluate(engine, data, options=options, settings=settings, out=out, progress=shown)
@@ -92,7 +91,7 @@ def command(
     save_report(report, judging)
     if out is not None:
         save_folder(report, out, cases=not judging.no_cases)
-    show_report(report, judging.slices)
+    show_report(report, judging.slices, judging.every)
     return 0
 
 

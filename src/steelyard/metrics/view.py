@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True):
         Above 0: overall ranked metrics get bootstrap intervals from so many resamples of the cases.
     seed : int
         Of everything drawn at random.
+    lexical_rows : int
+        Up to so many rows, the lexical engine is asked too, as a baseline.
     """
 
     bins: int = 15
@@ -44,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
     intervals: bool = True
     resamples: int = 0
     seed: int = 0
+    lexical_rows: int = 2000
 
 
 class Gathered:

@@ -8,6 +8,7 @@ from typing import Any
 from steelyard.formats.jsontext import one_line
 from steelyard.metrics.measure import Measurements
 from steelyard.render.text import (
+    Beside,
     NumberRow,
     count_lines,
     fitted,
@@ -21,21 +22,29 @@ _NAME, _METRIC = 12, 22
 
 
 def report_lines(
-    measurements: Measurements, counts: Mapping[str, Any], timing: Mapping[str, float], slices: Sequence[str]
+    measurements: Measurements,
+    counts: Mapping[str, Any],
+    beside: Beside,
+    timing: Mapping[str, float],
+    slices: Sequence[str],
+    every: bool = False,
 ) -> Iterator[str]:
-    """Lines of a report: counts, every overall metric, the slices asked for, and the notes."""
+    """Lines of a report: counts, the main or all overall metrics, the slices asked for, and notes."""
     yield from count_lines(counts, measurements.overall)
-    if measurements.overall:
+    rows = overall_rows(measurements.overall, every)
+    if rows:
         yield ""
         yield _line("metric", "", "value", "95% interval", "n", "cases")
-        for row in overall_rows(measurements.overall):
+        for row in rows:
             yield _line(row.metric, "", row.value, row.interval, row.n, row.cases)
+        if len(rows) < len(measurements.overall):
+            yield f"and {len(measurements.overall) - len(rows)} more: --all shows them, --json has them"
     if timing:
         shown = ", ".join(f"{name[:-3]} {value:.3g} ms" for name, value in timing.items())
         yield from wrapped(f"timing: {shown}")
     for dimension in slices:
         yield from _slice_lines(dimension, measurements)
-    found = notes(measurements.overall)
+    found = [*beside.lines(), *notes(measurements.overall, [row.metric for row in rows])]
     if found:
         yield ""
         for note in found:

@@ -16,12 +16,13 @@ from steelyard.formats.dataset import Dataset
 from steelyard.formats.files import whole_file
 from steelyard.formats.jsontext import digest, loads, pretty
 from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
-from steelyard.metrics.decisions import ERRORED, Decisions
+from steelyard.metrics.decisions import ERRORED, Decisions, Floats
 from steelyard.metrics.measure import Measured, measure, metrics_for
 from steelyard.metrics.timing import timing_metrics
 from steelyard.metrics.view import Settings
 from steelyard.run.judge import RowFacts, join
 from steelyard.run.log import RunLog
+from steelyard.run.panels import Panels
 from steelyard.run.runner import Asked
 from steelyard.stats.grouping import distinct
 
@@ -40,6 +41,8 @@ class Report:
     counts : dict
         What became of every question asked.
     engine, identity : dict
+    panels : Panels
+        Baselines, confidence measures, reliability and the risk-coverage curve.
     table : Decisions
         The judged answers the numbers come from.
     warnings, absent : lists of str
@@ -54,11 +57,13 @@ class Report:
         settings: Settings,
         config: Mapping[str, Any],
         engine: Any,
+        beside: Mapping[str, Floats] | None = None,
     ) -> None:
         self._dataset, self._log = dataset, log
         self.warnings = list(log.warnings)
         self.table = join(dataset.columns, asked.answers, asked.facts, asked.labels)
         self.measurements = measure(self.table, settings)
+        self.panels = Panels(self.table, settings, beside)
         self._settings = settings
         self._within = tuple(f"score_within_{tolerance:g}" for tolerance in settings.score_within)
         measured = self.measurements.overall
@@ -96,6 +101,7 @@ class Report:
                 "slices": msgspec.to_builtins(self.measurements.slices),
             },
             "confusion": confusion(self.table),
+            **self.panels.document(),
             "engine": self.engine,
             "identity": self.identity,
         }
@@ -195,6 +201,8 @@ def _counts(table: Decisions, asked: Asked) -> dict[str, Any]:
         "by_reason": by_reason,
         "rows_errored": len(np.unique(table.row[errored])),
         "ties_at_top": int(np.count_nonzero(table.tied)),
+        "soft_labels": len(table.soft.row),
+        "soft_labels_tied": int(np.count_nonzero(table.soft.tied)),
         "confidence_sources": {
             name: int(sources[i]) for i, name in enumerate(CONFIDENCE_SOURCES) if sources[i]
         },

@@ -12,7 +12,9 @@ from steelyard.engines.spec import make_engine
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.replies import encode_reply
 from steelyard.formats.report import read_report, rows_of
+from steelyard.metrics.decisions import Floats
 from steelyard.metrics.view import Settings
+from steelyard.run.baseline import lexical_hits
 from steelyard.run.log import RunLog, read_run, refuse_change
 from steelyard.run.options import RunOptions
 from steelyard.run.report import Report
@@ -85,7 +87,8 @@ def evaluate(
     settings = settings or Settings()
     identity = engine_identity(engine)
     config = _asking(options, identity) | _judging(settings)
-    return Report(dataset, asked, log, settings, config, identity)
+    beside = _beside(dataset, asked.facts.n_rows, settings, identity)
+    return Report(dataset, asked, log, settings, config, identity, beside)
 
 
 def as_engine(engine: Any) -> Engine:
@@ -120,8 +123,20 @@ def _timing(options: RunOptions, engine: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _beside(
+    dataset: Dataset, n_rows: int, settings: Settings, engine: Mapping[str, Any]
+) -> dict[str, Floats]:
+    """Baselines that have to be asked: the lexical engine, where that is cheap."""
+    if n_rows > settings.lexical_rows or engine["name"] == "lexical":
+        return {}
+    hits = lexical_hits(dataset, n_rows)
+    return {} if hits is None else {"lexical": hits}
+
+
 def _judging(settings: Settings) -> dict[str, Any]:
-    judging: dict[str, Any] = {"ece_bins": settings.bins}
+    judging: dict[str, Any] = {"ece_bins": settings.bins, "seed": settings.seed}
+    if settings.resamples:
+        judging["resamples"] = settings.resamples
     if settings.score_within:
         judging["score_within"] = list(settings.score_within)
     return judging
@@ -154,7 +169,8 @@ def rescore_run(folder: str | Path, dataset: Dataset, settings: Settings) -> Rep
     collector.take_all(log.read())
     collector.require_all(str(folder))
     config = _asking(options, record["engine"]) | _judging(settings)
-    return Report(dataset, collector.finish(), log, settings, config, record["engine"])
+    beside = _beside(dataset, total, settings, record["engine"])
+    return Report(dataset, collector.finish(), log, settings, config, record["engine"], beside)
 
 
 def rescore_report(path: str | Path, settings: Settings) -> Report:
