@@ -18,6 +18,8 @@ COMMANDS = {
     "validate": "Check a labelled dataset; no engine is asked.",
     "run": "Score a labelled dataset on an engine.",
     "rescore": "Judge a run folder or a saved report again; no engine is asked.",
+    "audit": "Look for labels and rows that would mislead an evaluation.",
+    "plan": "Say how many cases it takes to see what you want to see.",
     "engines": "List the engines and what each needs.",
     "demo": "Score the embedded support messages and show what a report looks like.",
 }

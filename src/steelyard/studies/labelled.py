@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from steelyard.engines._base import Engine
 from steelyard.engines.python import PythonEngine
 from steelyard.engines.spec import make_engine
@@ -15,10 +17,11 @@ from steelyard.formats.report import read_report, rows_of
 from steelyard.metrics.decisions import Floats
 from steelyard.metrics.view import Settings
 from steelyard.run.baseline import lexical_hits
-from steelyard.run.log import RunLog, read_run, refuse_change
+from steelyard.run.log import RunLog
 from steelyard.run.options import RunOptions
 from steelyard.run.report import Report
 from steelyard.run.runner import Collector, Progress, Runner, engine_identity
+from steelyard.run.saved import read_saved_run
 
 _LATENCY = "per request: wall time of the call that returned it, unsplit"
 _COST = "per decision: that call divided by the rows it held"
@@ -152,25 +155,11 @@ def rescore_run(folder: str | Path, dataset: Dataset, settings: Settings) -> Rep
     ReportError
         The folder is not a run, or its log is damaged or unfinished.
     """
-    folder = Path(folder)
-    record = read_run(folder)
-    refuse_change(
-        {"dataset": record.get("dataset"), "questions_sha256": record.get("questions_sha256")},
-        {
-            "dataset": {"sha256": dataset.sha256, "rows": len(dataset)},
-            "questions_sha256": dataset.questions_sha256,
-        },
-        str(folder),
-    )
-    options = RunOptions(**record["settings"])
-    log = RunLog(folder)
-    total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
-    collector = Collector(dataset, total)
-    collector.take_all(log.read())
-    collector.require_all(str(folder))
-    config = _asking(options, record["engine"]) | _judging(settings)
-    beside = _beside(dataset, total, settings, record["engine"])
-    return Report(dataset, collector.finish(), log, settings, config, record["engine"], beside)
+    saved = read_saved_run(folder, dataset)
+    engine = saved.record["engine"]
+    config = _asking(saved.options, engine) | _judging(settings)
+    beside = _beside(dataset, saved.asked.facts.n_rows, settings, engine)
+    return Report(dataset, saved.asked, saved.log, settings, config, engine, beside)
 
 
 def rescore_report(path: str | Path, settings: Settings) -> Report:
@@ -193,7 +182,8 @@ def rescore_report(path: str | Path, settings: Settings) -> Report:
     collector = Collector(dataset, len(dataset))
     collector.take_all(log.read())
     if "score_within" in saved["config"] and not settings.score_within:
-        settings = Settings(settings.bins, tuple(saved["config"]["score_within"]))
+        within = tuple(saved["config"]["score_within"])
+        settings = msgspec.structs.replace(settings, score_within=within)
     config: Mapping[str, Any] = {
         key: value
         for key, value in saved["config"].items()

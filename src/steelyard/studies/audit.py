@@ -1,0 +1,287 @@
+"""Label audit: what in a labelled dataset is probably wrong, or not what it seems."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from steelyard.formats.dataset import Dataset
+from steelyard.formats.jsontext import dumps, one_line
+from steelyard.metrics.confusable import Confusable, OptionUse, confusable_options, option_use
+from steelyard.metrics.decisions import SCORED, Decisions
+from steelyard.metrics.derived import column
+from steelyard.run.saved import read_saved_run
+from steelyard.stats.minhash import candidate_pairs, signatures, similarity
+
+EXCERPT = 160
+RARE = 5
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """A label that runs contradict.
+
+    Attributes
+    ----------
+    place : str
+        File and line.
+    row : int
+    question : str
+    state : str
+        Its beginning.
+    expected, answer : object
+        The label, and what most of the runs that contradict it say.
+    runs, of : int
+        Runs that give this answer, and runs that scored the question.
+    confidence : float
+        Mean over those runs of the probability of the answer less that of the label.
+    """
+
+    place: str
+    row: int
+    question: str
+    state: str
+    expected: Any
+    answer: Any
+    runs: int
+    of: int
+    confidence: float
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """One state with different labels for one question; states are equal but for case and spaces."""
+
+    question: str
+    state: str
+    labels: dict[str, list[str]]
+    """Each label, and the places that give it."""
+
+
+class NearDuplicate(msgspec.Struct, frozen=True):
+    """Two rows that count as independent though their states are nearly the same."""
+
+    first: str
+    second: str
+    similarity: float
+    state: str
+    same_labels: bool
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """Labels of a question: how many, how uneven.
+
+    `effective` is ``1 / sum of squared shares``: as many labels, all equally common, would be this
+    uneven.
+    """
+
+    question: str
+    n: int
+    labels: int
+    majority: str
+    majority_share: float
+    effective: float
+    rare: list[str]
+    """Labels with fewer than five cases."""
+    never: list[str]
+    """Options no case has for its label."""
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """Everything an audit found, the worst of each kind first."""
+
+    dataset: str
+    rows: int
+    runs: int
+    disagreements: list[Disagreement]
+    conflicts: list[Conflict]
+    near_duplicates: list[NearDuplicate]
+    balance: list[Balance]
+    options: list[OptionUse]
+    confusable: list[Confusable]
+
+
+def audit(
+    dataset: Dataset,
+    runs: Sequence[str | Path] = (),
+    *,
+    against: Dataset | None = None,
+    near: float = 0.8,
+    seed: int = 0,
+) -> Audit:
+    """Look for labels and rows that would mislead an evaluation.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    runs : sequence of paths
+        Run folders made on it; without any, only the data itself is looked at.
+    against : Dataset, optional
+        Another split: near-duplicates of its states are looked for, and none inside `dataset`.
+    near : float
+        Similarity, in (0, 1], from which on two states count as nearly the same.
+    seed : int
+        Of the hashing that finds them.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    IncomparableError, ReportError
+        A run is of other data, unfinished or damaged.
+    """
+    tables = [read_saved_run(folder, dataset).table(dataset) for folder in runs]
+    states = [_text(dataset.read(row)[0].state) for row in range(len(dataset))]
+    pairs = _near(dataset, states, against, near, seed)
+    uses = [option_use(table) for table in tables]
+    return Audit(
+        dataset.name,
+        len(dataset),
+        len(tables),
+        _disagreements(dataset, states, tables),
+        _conflicts(dataset, states),
+        pairs,
+        _balance(dataset),
+        [use for use in _pooled(uses) if not use.chosen],
+        [pair for table in tables for pair in confusable_options(table)],
+    )
+
+
+def _text(state: Any) -> str:
+    return state if isinstance(state, str) else dumps(state).decode()
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _disagreements(dataset: Dataset, states: list[str], tables: Sequence[Decisions]) -> list[Disagreement]:
+    votes: dict[tuple[int, str], list[tuple[Any, float]]] = defaultdict(list)
+    asked: Counter[tuple[int, str]] = Counter()
+    for table in tables:
+        gap = _doubt(table)
+        for at in np.flatnonzero((table.status == SCORED) & ~np.isnan(table.correct)).tolist():
+            key = int(table.row[at]), table.names.qids[table.qid[at]]
+            asked[key] += 1
+            if not table.correct[at]:
+                choice = table.kind[at] == 0
+                answer = table.names.labels[table.pred_label[at]] if choice else bool(table.value[at] >= 0.5)
+                votes[key].append((answer, float(gap[at])))
+    found = []
+    for (row, question), given in votes.items():
+        answer, runs = Counter(answer for answer, _ in given).most_common(1)[0]
+        doubts = [doubt for other, doubt in given if other == answer]
+        expected = dataset.read(row)[0].expected[question]
+        found.append(
+            Disagreement(
+                dataset.place(row),
+                row,
+                question,
+                one_line(states[row], EXCERPT),
+                expected,
+                answer,
+                runs,
+                asked[row, question],
+                sum(doubts) / len(doubts),
+            )
+        )
+    return sorted(found, key=lambda one: (-one.runs / one.of, -one.confidence, one.row, one.question))
+
+
+def _doubt(table: Decisions) -> Any:
+    """Probability of the answer less that of the label; the confidence where there are none."""
+    top = column(table, "top_probability")
+    return np.where(np.isnan(top - table.p_gold), np.nan_to_num(table.confidence), top - table.p_gold)
+
+
+def _conflicts(dataset: Dataset, states: list[str]) -> list[Conflict]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, state in enumerate(states):
+        groups[_folded(state)].append(row)
+    found = []
+    for rows in groups.values():
+        if len(rows) == 1:
+            continue
+        labels: dict[tuple[str, bytes], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            line, questions = dataset.read(row)
+            for question, label in line.expected.items():
+                asked = question, dumps(questions.bodies[question])
+                labels[asked][dumps(label).decode()].append(dataset.place(row))
+        for (question, _), places in sorted(labels.items()):
+            if len(places) > 1:
+                found.append(
+                    Conflict(question, one_line(states[rows[0]], EXCERPT), dict(sorted(places.items())))
+                )
+    return found
+
+
+def _near(
+    dataset: Dataset, states: list[str], against: Dataset | None, near: float, seed: int
+) -> list[NearDuplicate]:
+    texts = [_folded(state) for state in states]
+    other = [] if against is None else [_folded(_text(case.state)) for case in against]
+    everything = texts + other
+    groups = list(dataset.columns.group)
+    found = []
+    for a, b in candidate_pairs(signatures(everything, seed)).tolist() if everything else []:
+        inside = b < len(texts)
+        if inside == (against is not None) or a >= len(texts):
+            continue
+        if inside and (groups[a] >= 0 and groups[a] == groups[b]):
+            continue
+        alike = similarity(everything[a], everything[b])
+        if alike >= near:
+            second = dataset if inside or against is None else against
+            at = b if inside else b - len(texts)
+            ours, theirs = dataset.read(a)[0].expected, second.read(at)[0].expected
+            same = all(theirs[q] == label for q, label in ours.items() if q in theirs)
+            found.append(
+                NearDuplicate(dataset.place(a), second.place(at), alike, one_line(states[a], EXCERPT), same)
+            )
+    return sorted(found, key=lambda pair: (pair.same_labels, -pair.similarity, pair.first, pair.second))
+
+
+def _balance(dataset: Dataset) -> list[Balance]:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for question, label in _labels(dataset):
+        counts[question][label] += 1
+    offered: dict[str, dict[str, None]] = defaultdict(dict)
+    for asked in dataset.columns.question_sets:
+        for question, body in asked.questions.items():
+            offered[question].update(dict.fromkeys(body.options))
+    found = []
+    for question, labels in sorted(counts.items()):
+        n, (majority, most) = sum(labels.values()), labels.most_common(1)[0]
+        effective = n * n / sum(k * k for k in labels.values())
+        rare = sorted(label for label, k in labels.items() if k < RARE)
+        never = [option for option in offered[question] if option not in labels]
+        found.append(Balance(question, n, len(labels), majority, most / n, effective, rare, never))
+    return sorted(found, key=lambda one: (one.effective / one.labels, one.question))
+
+
+def _labels(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    columns = dataset.columns
+    shapes, names = list(columns.shapes), columns.label_names.list()
+    for shape, label, gold in zip(columns.shape, columns.label, columns.gold, strict=True):
+        question, kind, *_ = shapes[shape]
+        yield (
+            question,
+            names[label] if label >= 0 else ("false", "true")[int(gold)] if kind == 2 else f"{gold:g}",
+        )
+
+
+def _pooled(uses: Sequence[list[OptionUse]]) -> list[OptionUse]:
+    """Counts over all runs; `offered` and `labelled` are those of one run."""
+    chosen: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], OptionUse] = {}
+    for use in (use for found in uses for use in found):
+        first.setdefault((use.question, use.option), use)
+        chosen[use.question, use.option] += use.chosen
+    return [msgspec.structs.replace(use, chosen=chosen[key]) for key, use in sorted(first.items())]
