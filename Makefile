@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test check format golden docs bench clean
+.PHONY: help demo test check format golden pages docs bench clean
 
 help:  ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -37,6 +37,9 @@ format: $(VENV)/.test  ## Format the code.
 
 golden: $(VENV)/.test  ## Write the golden reports anew; look at the diff before committing it.
 	$(BIN)/python -m tests.golden.make
+
+pages: $(VENV)/.test  ## Write the page of metrics anew.
+	$(BIN)/python -m tests.pages
 
 docs: $(VENV)/.test  ## Run every code block of the README and docs.
 	$(BIN)/python -m pytest tests/test_docs.py

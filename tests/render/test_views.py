@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard import Dataset, RunOptions, evaluate
+from steelyard.cli.output import _beside
 from steelyard.cli.progress import Bar, Lines, Silence, progress
 from steelyard.render.console import report_lines, wrapped
 from steelyard.render.markdown import cell, report_markdown
@@ -40,7 +41,8 @@ def test_console_fits_eighty_columns_and_holds_no_control_character() -> None:
     report = hostile_report()
     timing = {name: value for name, value in report.overall.items() if name.endswith("_ms")}  # type: ignore[attr-defined]
     slices = ("language", "tag", "model", "type", "option_count", "qid")
-    lines = list(report_lines(report.measurements, report.counts, timing, slices))  # type: ignore[attr-defined]
+    beside = _beside(report)  # type: ignore[arg-type]
+    lines = list(report_lines(report.measurements, report.counts, beside, timing, slices, every=True))  # type: ignore[attr-defined]
     for line in lines:
         assert text_width(line) <= 80, line
         assert line.isprintable() or line == ""
@@ -52,7 +54,7 @@ def test_console_fits_eighty_columns_and_holds_no_control_character() -> None:
 
 def test_markdown_tables_are_whole_and_text_is_inert() -> None:
     report = hostile_report()
-    text = report_markdown(report.measurements, report.counts, report.config)  # type: ignore[attr-defined]
+    text = report_markdown(report.measurements, report.counts, _beside(report), report.config)  # type: ignore[attr-defined]
     check_tables(text)
     assert "<script>" not in text.replace("\\<script\\>", "")
     assert "\x1b" not in text
@@ -64,7 +66,7 @@ def test_absent_dimension_is_said() -> None:
     rows = [{key: value for key, value in row.items() if key != "language"} for row in make_rows(3)]
     report = evaluate("scripted", Dataset.from_rows(rows))
     assert "by language: no row has one" in list(
-        report_lines(report.measurements, report.counts, {}, ["language"])
+        report_lines(report.measurements, report.counts, _beside(report), {}, ["language"])
     )
 
 

@@ -58,7 +58,7 @@ def test_top_level_and_peer_names_only_in_overall() -> None:
     assert config["coverage_metric_definition"] == 2
     assert "laya_version" not in config
     found = document["measurements"]["overall"]["choice_accuracy"]
-    assert set(found) == {"value", "n", "cases", "better", "definition", "interval", "method"}
+    assert set(found) == {"value", "n", "cases", "better", "definition", "interval", "method", "deff"}
 
 
 def test_option_order_is_kept() -> None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "rescore": "Judge a run folder or a saved report again; no engine is asked.",
     "audit": "Look for labels and rows that would mislead an evaluation.",
     "plan": "Say how many cases it takes to see what you want to see.",
+    "metrics": "List the metrics, or say everything about some.",
     "engines": "List the engines and what each needs.",
     "demo": "Score the embedded support messages and show what a report looks like.",
 }

@@ -22,7 +22,7 @@ from steelyard.stats.clusters import (
     rate_interval,
 )
 from steelyard.stats.nulls import Null
-from steelyard.stats.ranking import spread_over
+from steelyard.stats.ranking import chance_inflation, spread_over
 from steelyard.stats.special import t_quantile
 from steelyard.stats.sums import exact_mean
 
@@ -153,6 +153,7 @@ def ranked_of(
     statistic: Callable[[Floats, Floats], float | None],
     *,
     high: float = 1.0,
+    root: bool = False,
     details: dict[str, Any] | None = None,
 ) -> Measurement:
     """Measurement of an area under a curve over ranked answers.
@@ -169,6 +170,8 @@ def ranked_of(
         The value from running counts of accepted answers and hits.
     high : float
         Upper end of the range.
+    root : bool
+        Interval on the square root, for risks that errors among the first answers move; else on the logit.
     """
     ranked = view.ranked
     assert ranked is not None
@@ -176,14 +179,19 @@ def ranked_of(
     if not view.settings.intervals or ranked.cases < 2:
         why = ONE_CASE if view.settings.intervals else NOT_ASKED
         return Measurement(value, n, ranked.cases, no_interval=why, details=details)
-    influence = ranked.case_sums(spread_over(*levels(), ranked.accepted, ranked.correct))
+    right, wrong = levels()
+    influence = ranked.case_sums(spread_over(right, wrong, ranked.accepted, ranked.correct))
     if view.whole and view.settings.resamples:
         interval, method = _resampled(view, name, value, influence, statistic), "case bootstrap, BCa"
     else:
         square = ranked.cases / (ranked.cases - 1) * float((influence * influence).sum())
+        if root:
+            square *= chance_inflation(right, wrong, ranked.accepted, ranked.hits)
         half = t_quantile(0.975, ranked.cases - 1) * math.sqrt(square) / n
-        interval, method = on_logit(value / high, half / high), "influence function, logit scale"
-        interval = interval and (interval[0] * high, interval[1] * high)
+        if root:
+            interval, method = on_root(value, half, high), "influence function, square-root scale"
+        else:
+            interval, method = on_logit(value, half, high), "influence function, logit scale"
     return Measurement(
         value,
         n,
@@ -195,14 +203,23 @@ def ranked_of(
     )
 
 
-def on_logit(value: float, half: float) -> Pair | None:
-    """Interval of a value in (0, 1) that is symmetric in its logit; None at 0 and 1."""
+def on_root(value: float, half: float, high: float) -> Pair | None:
+    """Interval of a value above 0 that is symmetric in its square root; None at 0."""
+    if value <= 0.0:
+        return None
+    centre, reach = math.sqrt(value), half / (2.0 * math.sqrt(value))
+    return max(0.0, centre - reach) ** 2, min(high, (centre + reach) ** 2)
+
+
+def on_logit(value: float, half: float, high: float = 1.0) -> Pair | None:
+    """Interval of a value in (0, high) that is symmetric in its logit; None at the ends."""
+    value, half = value / high, half / high
     if not 0.0 < value < 1.0:
         return None
     centre, reach = math.log(value / (1.0 - value)), half / (value * (1.0 - value))
     # Beyond 700 the exponential would overflow, and nothing is left of the scale.
-    low, high = (1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, centre + s * reach)))) for s in (-1, 1))
-    return low, high
+    low, top = (1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, centre + s * reach)))) for s in (-1, 1))
+    return low * high, top * high
 
 
 def _resampled(

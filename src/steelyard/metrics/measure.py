@@ -9,13 +9,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.metrics import accuracy, calibration, options, ordinal, proper, recalibration, selective
+from steelyard.metrics import (
+    accuracy,
+    calibration,
+    options,
+    ordinal,
+    proper,
+    ranked_calibration,
+    recalibration,
+    selective,
+)
 from steelyard.metrics.decisions import DIMENSIONS, SCORED, Decisions, Ints
 from steelyard.metrics.registry import METRICS, Measurement, Metric
 from steelyard.metrics.view import Gathered, Settings, View
 from steelyard.stats.grouping import first_positions, group_order, ragged
 
-FAMILIES = (accuracy, ordinal, calibration, recalibration, options, proper, selective)
+FAMILIES = (accuracy, ordinal, calibration, ranked_calibration, recalibration, options, proper, selective)
 """Modules whose import fills the registry, in the order reports show."""
 
 Measured = dict[str, Measurement]
@@ -48,7 +57,8 @@ def metrics_for(settings: Settings) -> list[Metric]:
         )
         for tolerance in settings.score_within
     ]
-    return [*METRICS.values(), *extra]
+    order = {family.__name__: at for at, family in enumerate(FAMILIES)}
+    return [*sorted(METRICS.values(), key=lambda metric: order[metric.compute.__module__]), *extra]
 
 
 def measure(

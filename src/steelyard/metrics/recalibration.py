@@ -15,12 +15,13 @@ from steelyard.metrics.view import View
 from steelyard.stats.bins import binned
 from steelyard.stats.corp import Parts, corp, miscalibrations, murphy
 from steelyard.stats.logistic import offset_fit, slope_fit
-from steelyard.stats.nulls import by_blocks, calibrated_hits, simulated_null
+from steelyard.stats.nulls import Null, by_blocks, calibrated_hits, simulated_null
 from steelyard.stats.smooth import fixed_points, grid_residuals, smooth_calibration_error
 from steelyard.stats.sweep import sweep_errors
 
 MOST_LEVELS = 4096
 NULL_CELLS, MANY = 128, 2000
+WIDE_BINS = 5
 _PART = "a part of the score; its own interval would not be that of the score"
 
 
@@ -43,10 +44,20 @@ def _levels(view: View) -> _Levels:
     return view.memo("levels", partial(_Levels, view))
 
 
+def _null(view: View, value: float, draws: Floats) -> Null:
+    """Null from draws of independent answers, widened for those that share a case.
+
+    The mean grows with what hangs together inside narrow bins, the spread with that inside wide ones.
+    """
+    narrow, wide = view.memo("deffs", lambda: (view.bins_deff, view.residual_deff(WIDE_BINS)))
+    mean = float(draws.mean())
+    return simulated_null(mean * math.sqrt(narrow) + (draws - mean) * math.sqrt(wide), value)
+
+
 def _nulled(view: View, value: float, draws: Floats) -> Measurement:
     ranked = view.ranked
     assert ranked is not None
-    return bare(value, len(ranked), ranked.cases, BIASED, null=simulated_null(draws, value))
+    return bare(value, len(ranked), ranked.cases, BIASED, null=_null(view, value, draws))
 
 
 @metric("ece_sweep", better="lower", definition="ece_sweep/equal-mass-monotone/1", deep=True)
@@ -67,7 +78,7 @@ def ece_sweep(view: View) -> Measurement | None:
         return bare(value, len(ranked), ranked.cases, BIASED, details=details)
     found = _levels(view)
     draws = by_blocks(lambda hits: sweep_errors(found.accepted, found.confidence, hits)[0], found.draws)
-    null = simulated_null(draws * math.sqrt(view.bins_deff), value)
+    null = _null(view, value, draws)
     return bare(value, len(ranked), ranked.cases, BIASED, null=null, details=details)
 
 
@@ -96,7 +107,7 @@ def smece(view: View) -> Measurement | None:
         residual = hits[:, ::-1] - n * ascending
         return fixed_points(grid_residuals(ascending, residual, cells) / len(ranked))
 
-    return _nulled(view, value, by_blocks(of, found.draws) * math.sqrt(view.bins_deff))
+    return _nulled(view, value, by_blocks(of, found.draws))
 
 
 def _corp(view: View) -> Parts:
@@ -122,7 +133,7 @@ def corp_miscalibration(view: View) -> Measurement | None:
     found = _levels(view)
     n, confidence = found.n[::-1], found.confidence[::-1]
     draws = by_blocks(lambda hits: miscalibrations(n, confidence, hits[:, ::-1]), found.draws)
-    return _nulled(view, value, draws * view.bins_deff)
+    return _nulled(view, value, draws)
 
 
 @metric("corp_discrimination", better="higher", definition="corp_discrimination/brier/1", deep=True)

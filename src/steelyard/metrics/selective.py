@@ -40,7 +40,7 @@ def aurc(view: View) -> Measurement | None:
         return None
     value = area_under_risk_coverage(ranked.accepted, ranked.hits)
     levels = partial(aurc_influence, ranked.accepted, ranked.hits, value)
-    return ranked_of(view, "aurc", value, levels, area_under_risk_coverage)
+    return ranked_of(view, "aurc", value, levels, area_under_risk_coverage, root=True)
 
 
 @metric("e_aurc", better="lower", definition="e_aurc/finite-n/1")
@@ -70,7 +70,7 @@ def e_aurc(view: View) -> Measurement | None:
         errors = round(float(accepted[-1] - right[-1]))
         return area_under_risk_coverage(accepted, right) - best_aurc(round(float(accepted[-1])), errors)
 
-    return ranked_of(view, "e_aurc", value, levels, statistic)
+    return ranked_of(view, "e_aurc", value, levels, statistic, root=True)
 
 
 @metric("augrc", better="lower", definition="augrc/trapezoid/1", high=0.5)

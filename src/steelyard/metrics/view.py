@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.metrics.decisions import Decisions, Floats, Ints
 from steelyard.metrics.derived import BIN, column, defined, has_kind
-from steelyard.stats.bins import within_bins_deff
+from steelyard.stats.bins import bin_index, within_bins_deff
 from steelyard.stats.clusters import Clusters, Spread, spread_from
 from steelyard.stats.ranking import level_sizes, ranked_levels
 
@@ -228,10 +228,16 @@ class View:
     @cached_property
     def bins_deff(self) -> float:
         """Design effect of residuals inside equal-width bins; 1 where each answer is its own case."""
+        return self.residual_deff(self.settings.bins)
+
+    def residual_deff(self, bins: int) -> float:
+        """Design effect of residuals inside so many equal-width bins."""
         confidence, correct, clusters = self.paired()
         if clusters.alone:
             return 1.0
-        return within_bins_deff(correct - confidence, clusters.compact, self.bins, self.settings.bins)
+        own = bins == self.settings.bins
+        found = self.bins if own else bin_index(confidence, bins)
+        return within_bins_deff(correct - confidence, clusters.compact, found, bins)
 
     def memo(self, key: str, make: Callable[[], Made]) -> Made:
         """What `make` gives, kept under `key` for the metrics that share it."""

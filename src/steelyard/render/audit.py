@@ -44,7 +44,9 @@ def _section(title: str, items: Sequence[Any], limit: int, line: Any) -> Iterato
     yield ""
     yield from wrapped(f"{title}: {len(items) or 'none'}")
     for item in items[:limit]:
-        yield from line(item)
+        for text in line(item):
+            indent = text[: len(text) - len(text.lstrip())]
+            yield from (indent + part for part in wrapped(text.strip(), 80 - len(indent)))
     if len(items) > limit:
         yield f"  ... and {len(items) - limit} more; --json has them all"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -189,24 +190,44 @@ def binned(found: Codes, n: Floats, confidence: Floats, hits: Floats, bins: int)
     return Binned(*(column[filled] for column in sums))
 
 
-def debiased_square(table: Binned) -> tuple[float, float]:
-    """Squared calibration error without the bias of small bins, and its standard error.
+def debiased_square(table: Binned, deff: float = 1.0) -> tuple[float, float]:
+    """Squared calibration error without the bias of small bins, and the standard error of chance.
+
+    Parameters
+    ----------
+    table : Binned
+    deff : float
+        Design effect inside the bins: the noise of a bin's accuracy is that much larger.
 
     Returns
     -------
     (float, float)
-        ``sum n_b/n (gap^2 - y (1 - y) / (n_b - 1))`` over bins of two answers or more; its sign is
-        kept. The error is that of what a gap contributes, ``4 w^2 gap^2 v``, and what chance does,
-        ``2 w^2 v^2``, v being the variance of a bin's accuracy. Source: Broecker 2012; Ferro and
+        ``sum n_b/n (gap^2 - deff y (1 - y) / (n_b - 1))`` over bins of two answers or more; its sign
+        is kept. The error is ``sqrt(sum 2 w^2 v^2)``, v being what was subtracted: what is left of
+        it where gaps are nothing. Source: Broecker 2012; Ferro and
         Fricker 2012; Kumar, Liang and Ma 2019 (arXiv 1909.10155).
     """
     kept = table.n >= 2
     if not kept.any():
         return 0.0, 0.0
     n, gap, rate = table.n[kept], table.gap[kept], table.hits[kept] / table.n[kept]
-    share, noise = n / table.n.sum(), rate * (1.0 - rate) / (n - 1.0)
+    share, noise = n / table.n.sum(), deff * rate * (1.0 - rate) / (n - 1.0)
     square = float((share * (gap**2 - noise)).sum())
-    chance = 2.0 * float((share**2 * noise**2).sum())
-    # A squared gap holds the noise once more than the gap it stands for.
-    variance = float((share**2 * 4.0 * gap**2 * noise).sum()) - chance
-    return square, max(chance, variance) ** 0.5
+    return square, math.sqrt(2.0 * float((share**2 * noise**2).sum()))
+
+
+def square_influence(table: Binned, found: Codes, residual: Floats) -> Floats:
+    """Influence of each answer on the squared calibration error, but for what chance adds to it.
+
+    Parameters
+    ----------
+    table : Binned
+    found : int array, shape (n,)
+        Which row of `table` each answer is in.
+    residual : array, shape (n,)
+        Correct less confidence.
+    """
+    gap = table.gap
+    influence = (2.0 * gap)[found] * residual - (gap**2)[found]
+    centred: Floats = influence - influence.mean()
+    return centred

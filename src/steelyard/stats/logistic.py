@@ -15,7 +15,10 @@ _STEPS, _CLOSE = 60, 1e-10
 
 
 class Fit(msgspec.Struct, frozen=True, eq=False):
-    """A fitted coefficient and the influence of each answer on it, shape (n,)."""
+    """A fitted coefficient and the influence of each answer on it, shape (n,).
+
+    Influences are those of leaving an answer out (HC3; MacKinnon and White 1985).
+    """
 
     value: float
     influence: Floats
@@ -62,7 +65,9 @@ def slope_fit(confidence: Floats, correct: Floats) -> Fit | None:
         cut = min(1.0, 2.0 / max(abs(da), abs(db), 1e-300))
         a, b = a + cut * da, b + cut * db
         if max(abs(da), abs(db)) < _CLOSE:
-            return Fit(b, n * (s0 * x - s1) * rest / square)
+            # Leaving an answer out moves the fit by more than its influence, by its leverage.
+            leverage = weight * (s2 - 2.0 * s1 * x + s0 * x * x) / square
+            return Fit(b, n * (s0 * x - s1) * rest / (square * np.maximum(1.0 - leverage, 0.1)))
     return None
 
 
@@ -75,5 +80,5 @@ def offset_fit(confidence: Floats, correct: Floats) -> Fit | None:
         step = float(rest.sum()) / weight
         a += max(-2.0, min(2.0, step))
         if abs(step) < _CLOSE:
-            return Fit(a, n * rest / weight)
+            return Fit(a, n * rest / (weight * np.maximum(1.0 - p * (1.0 - p) / weight, 0.1)))
     return None

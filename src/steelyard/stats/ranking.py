@@ -14,6 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.stats.isotonic import isotonic
+
+_SMALL = 5000
 Floats = NDArray[np.float64]
 
 
@@ -112,6 +115,36 @@ def spread_over(right: Floats, wrong: Floats, accepted: Floats, correct: Floats)
     """Influence of each ranked answer from that of each level, shape (n,)."""
     sizes = level_sizes(accepted).astype(np.int64)
     return np.where(correct > 0, np.repeat(right, sizes), np.repeat(wrong, sizes))
+
+
+def chance_inflation(right: Floats, wrong: Floats, accepted: Floats, hits: Floats) -> float:
+    """Factor by which the variance of a statistic grows when errors might have fallen elsewhere.
+
+    The few most confident answers move an area most, and are seldom wrong in the sample at hand; their
+    risk is not zero for that. Here each answer is wrong with the isotonic risk of its rank, half an
+    error and one answer added to each block, in place of what it happened to be.
+
+    Parameters
+    ----------
+    right, wrong, accepted, hits : array, shape (levels,)
+        Influences and running counts.
+
+    Returns
+    -------
+    float
+        At least 1; 1 above 5,000 levels, where it no longer matters.
+    """
+    if len(accepted) > _SMALL:
+        return 1.0
+    sizes, misses = level_sizes(accepted), level_sizes(accepted - hits)
+    fitted = isotonic(misses, sizes)
+    starts = np.flatnonzero(np.concatenate(([True], fitted[1:] != fitted[:-1])))
+    counts = np.diff(np.concatenate((starts, [len(fitted)])))
+    block = np.add.reduceat(sizes, starts)
+    risk = np.repeat((np.add.reduceat(misses, starts) + 0.5) / (block + 1.0), counts)
+    seen = float((misses * wrong**2 + (sizes - misses) * right**2).sum())
+    smooth = float((sizes * (risk * wrong**2 + (1.0 - risk) * right**2)).sum())
+    return max(1.0, smooth / seen) if seen > 0 else 1.0
 
 
 def coverage_at_risk(accepted: Floats, hits: Floats, risk: float) -> int:
