@@ -253,11 +253,12 @@ def _differences(table: Decisions) -> dict[str, tuple[float, Any]]:
 
 def tables(runs: int) -> Iterator[str]:
     """The Markdown between the markers of docs/statistics.md."""
-    error = 100 * math.sqrt(0.05 * 0.95 / runs)
-    yield f"Coverage of 95 % intervals over {runs:,} data sets of an overconfident engine whose answers to"
+    many = 4 * runs
+    error = 100 * math.sqrt(0.05 * 0.95 / many)
+    yield f"Coverage of 95 % intervals over {many:,} data sets of an overconfident engine whose answers to"
     yield f"one case correlate by {TOGETHER:g} on the normal scale (standard error about {error:.1f} points):"
     yield ""
-    yield from _grid("metric", interval_coverage(runs))
+    yield from _grid("metric", interval_coverage(many))
     few = max(100, runs // 2)
     for bend, words in (
         (1.0, "an engine that is calibrated: false alarms, nominally 0.05"),

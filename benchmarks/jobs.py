@@ -77,6 +77,97 @@ def peer_judge(data: str, answers: str) -> Callable[[], Any]:
     return job
 
 
+def _sliced(columns: str) -> Any:
+    """The judged table of `tables.save_columns`."""
+    import numpy as np
+
+    from benchmarks.tables import sliced_table
+
+    return sliced_table(np.load(columns))
+
+
+PEER_DIMENSIONS = ("language", "model", "qid", "tag")
+
+
+def measure_points(columns: str) -> Callable[[], Any]:
+    """The peer's metrics on its own slices, from columns."""
+    from steelyard.metrics.measure import METRICS, measure
+    from steelyard.metrics.view import Settings
+
+    table = _sliced(columns)
+    shared = [metric.name for metric in METRICS.values() if metric.shared]
+
+    def job() -> None:
+        found = measure(table, Settings(intervals=False), PEER_DIMENSIONS, shared)
+        groups = {"": {"": found.overall}} | found.slices
+        values = {
+            f"{dimension}/{value}": {name: m.value for name, m in one.items()}
+            for dimension, group in groups.items()
+            for value, one in group.items()
+        }
+        Path(columns + ".ours.json").write_text(json.dumps(values), encoding="utf-8")
+
+    return job
+
+
+def peer_points(columns: str) -> Callable[[], Any]:
+    """The same by the peer, from the records it keeps."""
+    import numpy as np
+    from laya import evals
+
+    evals.ece([0.5], [True])
+    found = {name: column.tolist() for name, column in np.load(columns).items()}
+    cases = [
+        {
+            "qid": f"q{qid}",
+            "language": f"l{language}",
+            "model": None,
+            "tags": [f"t{one}", f"t{other}"],
+            "confidence": c,
+            "correct": y > 0,
+            "scores": {"choice_accuracy": y, "noul_accuracy": None, "score_mae": None, "mean_confidence": c},
+        }
+        for qid, language, (one, other), c, y in zip(
+            *(found[name] for name in ("qid", "language", "tags", "confidence", "correct")), strict=True
+        )
+    ]
+
+    class Evaluator:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    evaluators = [Evaluator(name) for name in cases[0]["scores"]]
+
+    def job() -> None:
+        values = {"/": evals._aggregate(cases, evaluators)}
+        for dimension in PEER_DIMENSIONS:
+            groups: dict[str, list[Any]] = {}
+            for case in cases:
+                for value in case["tags"] if dimension == "tag" else [case[dimension]]:
+                    if value is not None:
+                        groups.setdefault(value, []).append(case)
+            for value, group in groups.items():
+                values[f"{dimension}/{value}"] = evals._aggregate(group, evaluators)
+        Path(columns + ".peer.json").write_text(json.dumps(values), encoding="utf-8")
+
+    return job
+
+
+def measure_some(columns: str, names: str, intervals: str, resamples: str = "0") -> Callable[[], Any]:
+    """Some metrics on all slices, or overall alone with resamples; `all` are those without simulation."""
+    from steelyard.metrics.measure import DIMENSIONS, METRICS, measure
+    from steelyard.metrics.view import Settings
+
+    table = _sliced(columns)
+    settings = Settings(intervals=intervals == "yes", resamples=int(resamples))
+    wanted = (
+        [metric.name for metric in METRICS.values() if not metric.deep]
+        if names == "all"
+        else names.split(",")
+    )
+    return lambda: measure(table, settings, () if settings.resamples else DIMENSIONS, wanted)
+
+
 def overhead(data: str) -> Callable[[], Any]:
     """A whole run on an engine that answers at once."""
     from benchmarks.data import QUESTIONS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,32 +71,41 @@ def choice_table(
     return Decisions(**(plain | columns))
 
 
-def sliced_table(
-    n: int, *, languages: int = 50, questions: int = 20, per_case: int = 4, tied: bool = True
-) -> Decisions:
-    """Many slices: languages by case, questions, and two of six tags a case."""
+def save_columns(path: Path, n: int, *, languages: int = 50, questions: int = 20, per_case: int = 4) -> Path:
+    """Columns of n answers with four-decimal confidences: a language a case, two of six tags, questions."""
     rng = np.random.default_rng(0)
     case = np.arange(n) // per_case
     cases = int(case[-1]) + 1
-    confidence = 0.25 + 0.75 * rng.beta(5, 1.5, n)
-    if tied:
-        confidence = np.round(confidence, 4)
-    correct = (rng.random(n) < confidence).astype(np.float64)
-    gold = rng.integers(0, 8, n).astype(np.float64)
-    tags = np.stack([rng.integers(0, 3, cases), 3 + rng.integers(0, 3, cases)], 1)[case]
-    return choice_table(
-        confidence,
-        correct,
-        case,
-        8,
-        gold=gold,
+    confidence = np.round(0.25 + 0.75 * rng.beta(5, 1.5, n), 4)
+    np.savez(
+        path,
+        case=case,
+        confidence=confidence,
+        correct=(rng.random(n) < confidence).astype(np.float64),
+        gold=rng.integers(0, 8, n).astype(np.float64),
         language=rng.integers(0, languages, cases).astype(np.int32)[case],
         qid=rng.integers(0, questions, n).astype(np.int32),
-        tag_row=np.repeat(np.arange(n), 2),
+        tags=np.stack([rng.integers(0, 3, cases), 3 + rng.integers(0, 3, cases)], 1)[case],
+    )
+    return path
+
+
+def sliced_table(columns: Mapping[str, Array]) -> Decisions:
+    """The judged table of `save_columns`."""
+    n, tags = len(columns["case"]), columns["tags"]
+    return choice_table(
+        columns["confidence"],
+        columns["correct"],
+        columns["case"],
+        8,
+        gold=columns["gold"],
+        language=columns["language"],
+        qid=columns["qid"],
+        tag_row=np.repeat(np.arange(n), tags.shape[1]),
         tag=tags.ravel().astype(np.int32),
         names=Names(
-            [f"q{i}" for i in range(questions)],
-            [f"l{i}" for i in range(languages)],
+            [f"q{i}" for i in range(1 + int(columns["qid"].max()))],
+            [f"l{i}" for i in range(1 + int(columns["language"].max()))],
             [],
             [f"t{i}" for i in range(6)],
             [str(i) for i in range(8)],

@@ -21,6 +21,7 @@ from steelyard.stats.ranking import (
     auroc_influence,
     best_aurc,
     coverage_at_risk,
+    falling_order,
     levels,
     ranked_levels,
     spread_over,
@@ -102,3 +103,11 @@ def test_cuts() -> None:
     assert coverage_at_risk(accepted, hits, 0.0) == 0
     assert coverage_at_risk(*ranked_levels(np.array([0.9]), np.array([0.0])), 0.5) == -1
     assert levels(np.array([np.nan, 0.5, np.nan]), np.ones(3))[0].tolist() == [1, 3]
+
+
+@given(st.lists(st.floats(0, 1) | st.integers(0, 10_000).map(lambda k: k / 10_000), max_size=40))
+def test_falling_order_is_stable(values: list[float]) -> None:
+    confidence = np.array(values)
+    assert falling_order(confidence).tolist() == sorted(range(len(values)), key=lambda i: -values[i])
+    rounded = np.round(confidence, 4)
+    assert falling_order(rounded).tolist() == sorted(range(len(values)), key=lambda i: -rounded[i])

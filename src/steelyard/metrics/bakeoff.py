@@ -18,6 +18,7 @@ from steelyard.stats.ranking import (
     aurc_influence,
     auroc,
     auroc_influence,
+    falling_order,
     ranked_levels,
     spread_over,
 )
@@ -124,7 +125,7 @@ def _contenders(table: Decisions, rows: Ints, bins: int) -> tuple[list[Contender
 
 
 def _judge(confidence: Floats, correct: Floats, clusters: Clusters, bins: int) -> _Judged:
-    order = np.argsort(-confidence, kind="stable")
+    order = falling_order(confidence)
     accepted, hits = ranked_levels(confidence[order], correct[order])
 
     def by_row(right: Floats, wrong: Floats) -> Floats:

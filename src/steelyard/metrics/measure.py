@@ -23,6 +23,7 @@ from steelyard.metrics.decisions import DIMENSIONS, SCORED, Decisions, Ints
 from steelyard.metrics.registry import METRICS, Measurement, Metric
 from steelyard.metrics.view import Gathered, Settings, View
 from steelyard.stats.grouping import first_positions, group_order, ragged
+from steelyard.stats.ranking import falling_order
 
 FAMILIES = (accuracy, ordinal, calibration, ranked_calibration, recalibration, options, proper, selective)
 """Modules whose import fills the registry, in the order reports show."""
@@ -105,7 +106,7 @@ def _measured(metrics: Sequence[Metric], view: View) -> Measured:
 def _by_confidence(table: Decisions) -> Ints:
     """Rows with confidence and correctness, most confident first."""
     paired = np.flatnonzero((table.status == SCORED) & ~np.isnan(table.confidence) & ~np.isnan(table.correct))
-    return paired[np.argsort(-table.confidence[paired], kind="stable")]
+    return paired[falling_order(table.confidence[paired])]
 
 
 def views(table: Decisions, name: str, ranked: Ints, settings: Settings) -> Iterator[tuple[str, View]]:

@@ -142,10 +142,12 @@ def within_bins_deff(residual: Floats, codes: Ints, found: Codes, bins: int) -> 
     means = np.bincount(found, weights=residual, minlength=bins) / np.maximum(sizes, 1)
     residual = residual - means[found]
     plain = float((residual * residual).sum())
-    together = Clusters(codes * bins + found)
-    if plain <= 0.0 or together.alone:
+    if plain <= 0.0:
         return 1.0
-    sums = together.sums(residual)
+    key = codes * bins + found
+    # A table of every case and bin is small beside sorting, unless bins are many.
+    few = int(key.max()) < 32 * len(key) + 1000
+    sums = np.bincount(key, weights=residual) if few else Clusters(key).sums(residual)
     return max(1.0, float((sums * sums).sum()) / plain)
 
 

@@ -43,22 +43,23 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
     c = 1.0
-    d = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
+    d = 1.0 - (a + b) * x / (a + 1.0)
+    d = 1.0 / (d if abs(d) > _TINY else _TINY)
     h = d
     for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        twice = a + 2 * m
+        even = m * (b - m) * x / ((twice - 1.0) * twice)
+        odd = -(a + m) * (a + b + m) * x / (twice * (twice + 1.0))
         for step in (even, odd):
-            d = 1.0 / _away_from_zero(1.0 + step * d)
-            c = _away_from_zero(1.0 + step / c)
+            d = 1.0 + step * d
+            d = 1.0 / (d if abs(d) > _TINY else _TINY)
+            c = 1.0 + step / c
+            if abs(c) < _TINY:
+                c = _TINY
             h *= d * c
         if abs(d * c - 1.0) < _EPS:
             break
     return h
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
 
 
 def t_cdf(t: float, df: float) -> float:
@@ -91,7 +92,7 @@ def t_quantile(p: float, df: int) -> float:
         step = (t_cdf(t, df) - p) / density
         # The distribution is concave here, so a step never overshoots downwards by more than t.
         t -= max(-t, min(step, t / 2))
-        if abs(step) < 1e-13 * t:
+        if abs(step) < 1e-12 * t:
             break
     return t
 
@@ -102,10 +103,20 @@ def normal_cdf(x: float) -> float:
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """Quantile of the beta distribution, `p` in [0, 1], by Newton steps kept inside a bracket."""
+    """Quantile of the beta distribution, `p` in [0, 1], by Newton steps kept inside a bracket.
+
+    The start is the normal approximation of Abramowitz and Stegun 26.5.22 where it applies.
+    """
     if p <= 0.0 or p >= 1.0:
         return float(p >= 1.0)
     low, high, x = 0.0, 1.0, a / (a + b)
+    if a > 1.0 and b > 1.0:
+        z = normal_quantile(1.0 - p) if p > 0.5 else -normal_quantile(p)
+        over, under = 1.0 / (2.0 * a - 1.0), 1.0 / (2.0 * b - 1.0)
+        mean, part = 2.0 / (over + under), (z * z - 3.0) / 6.0
+        w = z * math.sqrt(mean + part) / mean if mean + part > 0 else 0.0
+        w -= (under - over) * (part + 5.0 / 6.0 - 2.0 / (3.0 * mean))
+        x = a / (a + b * math.exp(2.0 * w))
     scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     for _ in range(200):
         miss = beta_cdf(x, a, b) - p
@@ -114,7 +125,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
         new = x - miss / density if density > 0 else -1.0
         if not low < new < high:
             new = 0.5 * (low + high)
-        if abs(new - x) <= 1e-15 * x or high - low <= 1e-16 * high:
+        x, moved = new, abs(new - x)
+        if moved <= 1e-14 * x or high - low <= 1e-16 * high:
             break
-        x = new
     return x
