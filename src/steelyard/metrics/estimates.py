@@ -23,12 +23,13 @@ from steelyard.stats.clusters import (
 )
 from steelyard.stats.nulls import Null
 from steelyard.stats.ranking import chance_inflation, spread_over
-from steelyard.stats.special import t_quantile
+from steelyard.stats.special import normal_quantile, t_quantile
 from steelyard.stats.sums import exact_mean
 
 Pair = tuple[float, float]
 ONE_CASE = "needs at least two cases"
 NOT_ASKED = "intervals were left out"
+Z975 = normal_quantile(0.975)
 
 
 def mean_of(
@@ -187,7 +188,9 @@ def ranked_of(
         square = ranked.cases / (ranked.cases - 1) * float((influence * influence).sum())
         if root:
             square *= chance_inflation(right, wrong, ranked.accepted, ranked.hits)
-        half = t_quantile(0.975, ranked.cases - 1) * math.sqrt(square) / n
+        # As for rates: only clusters make the number of cases, not of answers, the limit.
+        z = Z975 if ranked.alone else t_quantile(0.975, ranked.cases - 1)
+        half = z * math.sqrt(square) / n
         if root:
             interval, method = on_root(value, half, high), "influence function, square-root scale"
         else:
