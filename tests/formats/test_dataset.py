@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -336,3 +337,54 @@ def test_a_mess_is_never_a_traceback(lines: list[bytes], cut: int) -> None:
         assert fault.startswith("mess")
         assert "\n" not in fault
         fault.encode("utf-8")
+
+
+def soft_row(question: dict[str, Any], label: Any) -> dict[str, Any]:
+    return {"state": "s: with a colon", "questions": {"q": question}, "expected": {"q": label}}
+
+
+@pytest.mark.parametrize(
+    ("question", "label", "said"),
+    [
+        (
+            TEAM,
+            {"billng": 1.0},
+            'expected.q: "billng" is not an option (billing, support, sales); did you mean',
+        ),
+        (
+            TEAM,
+            {"billing": 0.5, "sales": 0.3},
+            "expected.q: shares sum to 0.8, not 1; divide each by their sum",
+        ),
+        (TEAM, {"billing": 3, "sales": 1}, 'the share of "billing" is a number from 0 to 1, not 3'),
+        (TEAM, {"billing": "1"}, 'the share of "billing" is a number from 0 to 1, not "1"'),
+        (TEAM, {}, "shares sum to 0, not 1"),
+        (FLAG, {"yes": 1.0}, '"yes" is not an option (false, true)'),
+        (FLAG, {"true": True}, 'the share of "true" is a number from 0 to 1, not true'),
+        (LEVEL, {"3": 1.0}, '"3" is not an option (0, 1, 2)'),
+    ],
+)
+def test_soft_labels_that_are_none(question: dict[str, Any], label: Any, said: str) -> None:
+    with pytest.raises(DatasetError, match=re.escape(said)):
+        Dataset.from_rows([soft_row(question, label)])
+
+
+def test_soft_labels_are_kept_with_hard_ones(tmp_path: Path) -> None:
+    rows = [
+        soft_row(TEAM, "sales"),
+        soft_row(TEAM, {"support": 0.66, "sales": 0.33}),
+        soft_row(FLAG, {"true": 0.25, "false": 0.75}),
+        soft_row(LEVEL, {"1": 0.5, "2": 0.5}),
+        soft_row(FLAG, True),
+    ]
+    path = tmp_path / "soft.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for data in (Dataset.from_jsonl(path), Dataset.from_rows(rows)):
+        columns = data.columns
+        assert list(columns.gold) == [2.0, 1.0, 0.0, 1.5, 1.0]
+        assert list(columns.soft_at) == [1, 2, 3]
+        assert list(columns.soft_size) == [3, 2, 3]
+        mass = [0, 0.66 / 0.99, 0.33 / 0.99, 0.75, 0.25, 0, 0.5, 0.5]
+        assert list(columns.soft_mass) == pytest.approx(mass)
+        assert columns.summary()["soft_labels"] == 3
+        assert data.case(1).expected == {"q": {"support": 0.66, "sales": 0.33}}

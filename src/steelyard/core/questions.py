@@ -105,7 +105,7 @@ class Question(msgspec.Struct, eq=False):
         if not all(type(value) in (int, float) and 0.0 <= value <= 1.0 for value in values):
             return None
         total = float(sum(values))
-        if abs(total - 1.0) > SOFT_ROUNDING or not label.keys() <= self.index.keys():
+        if abs(total - 1.0) > SOFT_ROUNDING + 1e-9 or not label.keys() <= self.index.keys():
             return None
         return [float(label.get(option, 0.0)) / total for option in self.options]
 

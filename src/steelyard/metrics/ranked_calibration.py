@@ -111,7 +111,7 @@ def ece_debiased_rms(view: View) -> Measurement | None:
         _root(square),
         n,
         ranked.cases,
-        interval=(_root(low), _root(high)),
+        interval=(max(-1.0, _root(low)), min(1.0, _root(high))),
         method="influence function and chance, score interval of the square",
         null=Null(0.0, _root(null.q95), null.p, _root(square), null.method),
         details={"square": square},
