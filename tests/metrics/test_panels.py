@@ -50,6 +50,15 @@ def test_baselines_by_hand() -> None:
     assert panel.baselines["majority"].skill == pytest.approx((0.3 - 0.6) / 0.4)
     assert panel.baselines["majority"].difference == pytest.approx(-0.3)
     assert "lexical" not in found
+    report = judged({"team": TEAM}, made, lexical_rows=0)
+    for name, metric in (
+        ("majority", "majority"),
+        ("class_prior", "prior"),
+        ("first_option", "first_option"),
+    ):
+        assert report.measurements.overall[f"accuracy_skill_{metric}"].value == pytest.approx(
+            panel.baselines[name].skill
+        )
 
 
 def test_a_model_below_a_baseline_is_told_so() -> None:

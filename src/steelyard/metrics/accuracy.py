@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.metrics.decisions import ERRORED, Floats, Ints
-from steelyard.metrics.estimates import from_influence, rate_of
-from steelyard.metrics.registry import Measurement, metric
+from steelyard.metrics.estimates import from_influence, rate_of, ratio_of
+from steelyard.metrics.registry import UNBOUNDED, Measurement, metric
 from steelyard.metrics.view import View
 
 
@@ -44,6 +44,34 @@ def _accuracy(view: View, kind: int) -> Measurement | None:
         floor = float(np.count_nonzero(correct)) / (len(correct) + errored)
         details = {"errored": errored, "errors_as_wrong": floor}
     return rate_of(view, correct, clusters, details=details)
+
+
+def _against(name: str, words: str) -> None:
+    def compute(view: View) -> Measurement | None:
+        kept = view.where("correct", f"{name}_hit")
+        if kept is None:
+            return None
+        missed = 1.0 - view.column("correct")[kept]
+        return ratio_of(view, missed, 1.0 - view.column(f"{name}_hit")[kept], view.clusters(kept))
+
+    compute.__doc__ = f"""Share of the errors of {words} that the answers do away with.
+
+    Formula: (accuracy - baseline) / (1 - baseline), over choice and yes/no answers.
+    Needs: choice or noul labels; absent where the baseline makes no error.
+    Beware: below 0 is worse than answers that never read the state; the baseline is of the whole data.
+    Source: chance correction after Cohen 1960; interval by the influence of each answer.
+    """
+    named = f"accuracy_skill_{name}"
+    metric(named, better="higher", definition=f"{named}/1", low=-UNBOUNDED)(compute)
+
+
+for _name, _words in (
+    ("majority", "always giving the question's commonest label"),
+    ("uniform", "any option alike"),
+    ("prior", "labels as often as they occur, the label itself left out"),
+    ("first_option", "always giving the option listed first"),
+):
+    _against(_name, _words)
 
 
 @metric("macro_f1", better="higher", definition="macro_f1/union-labels/1")

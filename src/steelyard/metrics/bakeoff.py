@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.metrics.derived import MEASURES, column
-from steelyard.metrics.estimates import on_logit
+from steelyard.metrics.estimates import on_logit, on_root
 from steelyard.stats.bins import bin_index, bin_spread, expected_calibration_error, within_bins_deff
 from steelyard.stats.clusters import Clusters, influence_variance
 from steelyard.stats.nulls import half_normal_null
@@ -18,6 +18,7 @@ from steelyard.stats.ranking import (
     aurc_influence,
     auroc,
     auroc_influence,
+    chance_inflation,
     falling_order,
     ranked_levels,
     spread_over,
@@ -104,6 +105,7 @@ class _Judged(msgspec.Struct, frozen=True, eq=False):
     auroc_influence: Floats
     aurc: float
     aurc_influence: Floats
+    inflation: float
     ece: float
     gaps: Floats
     null: float
@@ -119,7 +121,14 @@ def _contenders(table: Decisions, rows: Ints, bins: int) -> tuple[list[Contender
     if not len(rows):
         return [], 0
     correct, clusters = table.correct[rows], Clusters(table.cluster[rows])
-    judged = {name: _judge(values[common], correct, clusters, bins) for name, values in offered.items()}
+    judged: dict[str, _Judged] = {}
+    seen: list[tuple[Floats, _Judged]] = []
+    for name, values in offered.items():
+        own = values[common]
+        # The confidence in use is one of the measures more often than not.
+        known = next((found for other, found in seen if np.array_equal(other, own)), None)
+        judged[name] = known or _judge(own, correct, clusters, bins)
+        seen.append((own, judged[name]))
     used = judged[USED]
     return [_compared(name, found, used, clusters) for name, found in judged.items()], len(rows)
 
@@ -141,11 +150,13 @@ def _judge(confidence: Floats, correct: Floats, clusters: Clusters, bins: int) -
     deff = 1.0 if clusters.alone else within_bins_deff(residual, clusters.compact, found, bins)
     spread = bin_spread(confidence, bins, found) * math.sqrt(deff) / len(order)
     nothing = np.zeros(len(order))
+    levels = aurc_influence(accepted, hits, risk)
     return _Judged(
         area,
         nothing if area is None else by_row(*auroc_influence(accepted, hits, area)),
         risk,
-        by_row(*aurc_influence(accepted, hits, risk)),
+        by_row(*levels),
+        chance_inflation(*levels, accepted, hits),
         expected_calibration_error(confidence, correct, bins, found),
         np.sign(sums)[found] * residual,
         half_normal_null(spread, 0.0).expectation,
@@ -153,34 +164,40 @@ def _judge(confidence: Floats, correct: Floats, clusters: Clusters, bins: int) -
 
 
 def _compared(name: str, own: _Judged, used: _Judged, clusters: Clusters) -> Contender:
-    n, cases = len(own.gaps), len(clusters)
-
-    def score(value: float, influence: Floats, other: float, others: Floats) -> Score:
-        half = _half(influence, clusters)
-        interval = None if half is None else on_logit(value, half)
-        if name == USED:
-            return Score(value, interval)
-        return Score(value, interval, value - other, _around(value - other, influence - others, clusters))
-
     area = None
     if own.auroc is not None and used.auroc is not None:
-        area = score(own.auroc, own.auroc_influence, used.auroc, used.auroc_influence)
-    gaps = own.gaps - used.gaps
-    moved = own.ece - used.ece
+        area = _score(name, (own.auroc, own.auroc_influence), (used.auroc, used.auroc_influence), clusters)
+    wider = max(own.inflation, used.inflation)
+    risk = _score(name, (own.aurc, own.aurc_influence), (used.aurc, used.aurc_influence), clusters, wider)
     ece = Score(own.ece, null=own.null)
     if name != USED:
+        gaps, moved = own.gaps - used.gaps, own.ece - used.ece
         ece = Score(own.ece, None, moved, _around(moved, gaps - gaps.mean(), clusters), own.null)
-    return Contender(
-        name, n, cases, area, score(own.aurc, own.aurc_influence, used.aurc, used.aurc_influence), ece
-    )
+    return Contender(name, len(own.gaps), len(clusters), area, risk, ece)
 
 
-def _half(influence: Floats, clusters: Clusters) -> float | None:
+Found = tuple[float, Floats]
+
+
+def _score(name: str, own: Found, used: Found, clusters: Clusters, inflation: float = 1.0) -> Score:
+    """A value and its influence, beside those of the confidence in use."""
+    half = _half(own[1], clusters, inflation)
+    interval = None
+    if half is not None:
+        interval = on_logit(own[0], half) if inflation == 1.0 else on_root(own[0], half, 1.0)
+    if name == USED:
+        return Score(own[0], interval)
+    moved = own[0] - used[0]
+    return Score(own[0], interval, moved, _around(moved, own[1] - used[1], clusters, inflation))
+
+
+def _half(influence: Floats, clusters: Clusters, inflation: float = 1.0) -> float | None:
     if len(clusters) < 2:
         return None
-    return t_quantile(0.975, len(clusters) - 1) * math.sqrt(influence_variance(influence, clusters))
+    variance = inflation * influence_variance(influence, clusters)
+    return t_quantile(0.975, len(clusters) - 1) * math.sqrt(variance)
 
 
-def _around(value: float, influence: Floats, clusters: Clusters) -> Pair | None:
-    half = _half(influence, clusters)
+def _around(value: float, influence: Floats, clusters: Clusters, inflation: float = 1.0) -> Pair | None:
+    half = _half(influence, clusters, inflation)
     return None if half is None else (value - half, value + half)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from steelyard.metrics.calibration import BIASED
@@ -19,7 +20,7 @@ from steelyard.stats.nulls import Null, by_blocks, calibrated_hits, simulated_nu
 from steelyard.stats.smooth import fixed_points, grid_residuals, smooth_calibration_error
 from steelyard.stats.sweep import sweep_errors
 
-MOST_LEVELS = 4096
+MOST_LEVELS = 1024
 NULL_CELLS, MANY = 128, 2000
 WIDE_BINS = 5
 _PART = "a part of the score; its own interval would not be that of the score"
@@ -52,12 +53,6 @@ def _null(view: View, value: float, draws: Floats) -> Null:
     narrow, wide = view.memo("deffs", lambda: (view.bins_deff, view.residual_deff(WIDE_BINS)))
     mean = float(draws.mean())
     return simulated_null(mean * math.sqrt(narrow) + (draws - mean) * math.sqrt(wide), value)
-
-
-def _nulled(view: View, value: float, draws: Floats) -> Measurement:
-    ranked = view.ranked
-    assert ranked is not None
-    return bare(value, len(ranked), ranked.cases, BIASED, null=_null(view, value, draws))
 
 
 @metric("ece_sweep", better="lower", definition="ece_sweep/equal-mass-monotone/1", deep=True)
@@ -107,7 +102,8 @@ def smece(view: View) -> Measurement | None:
         residual = hits[:, ::-1] - n * ascending
         return fixed_points(grid_residuals(ascending, residual, cells) / len(ranked))
 
-    return _nulled(view, value, by_blocks(of, found.draws))
+    null = _null(view, value, by_blocks(of, found.draws))
+    return bare(value, len(ranked), ranked.cases, BIASED, null=null)
 
 
 def _corp(view: View) -> Parts:
@@ -133,7 +129,11 @@ def corp_miscalibration(view: View) -> Measurement | None:
     found = _levels(view)
     n, confidence = found.n[::-1], found.confidence[::-1]
     draws = by_blocks(lambda hits: miscalibrations(n, confidence, hits[:, ::-1]), found.draws)
-    return _nulled(view, value, draws)
+    # Merged levels leave the fit less to follow, in the draws and in the data alike.
+    merged = float(miscalibrations(n, confidence, found.hits[None, ::-1])[0])
+    null, lost = _null(view, merged, draws), value - merged
+    null = msgspec.structs.replace(null, expectation=null.expectation + lost, q95=null.q95 + lost)
+    return bare(value, len(view.ranked), view.ranked.cases, BIASED, null=null)
 
 
 @metric("corp_discrimination", better="higher", definition="corp_discrimination/brier/1", deep=True)

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Z95 = 1.6448536269514722
 _NOTHING = 1e-24
 """A variance that is only rounding."""
-MOST_CELLS = 2_000_000
+MOST_CELLS = 500_000
 FEWEST_DRAWS, MOST_DRAWS = 200, 1000
 
 
@@ -124,7 +124,7 @@ def calibrated_hits(n: Floats, confidence: Floats, *, seed: int = 0) -> Floats:
     return rng.binomial(n.astype(np.int64), confidence, shape).astype(np.float64)
 
 
-def by_blocks(statistic: Callable[[Floats], Floats], hits: Floats, most: int = MOST_CELLS // 4) -> Floats:
+def by_blocks(statistic: Callable[[Floats], Floats], hits: Floats, most: int = MOST_CELLS) -> Floats:
     """A statistic of many draws, some of them at a time so that memory stays bounded."""
     step = max(1, most // max(1, hits.shape[1]))
     return np.concatenate([statistic(hits[at : at + step]) for at in range(0, len(hits), step)])
