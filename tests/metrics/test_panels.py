@@ -249,3 +249,16 @@ def test_options_nobody_chose_and_options_not_told_apart() -> None:
     assert worst.auroc <= 1.0
     assert pairs["billing", "support"].auroc == 0.0
     assert unclear.n_first == unclear.n_second == 20
+
+
+def test_agreement_is_no_certainty() -> None:
+    """Three right answers of three are not above even odds for sure, and nothing is 1.0 to 1.0."""
+    made = [({"flag": True}, {"flag": {"noul": 1.0}})] * 3
+    report = judged({"flag": FLAG}, made, lexical_rows=0)
+    overall = report.panels.baselines.overall
+    assert overall is not None
+    assert overall.baselines["uniform"].verdict == "not told apart"
+    brier = report.measurements.overall["brier"]
+    assert brier.value == 0.0
+    assert brier.interval is None
+    assert "cannot be seen" in (brier.no_interval or "")

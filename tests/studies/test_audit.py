@@ -215,3 +215,16 @@ def test_metrics_on_the_console(steelyard: Callable[..., Ran]) -> None:
     assert ran.code == 2
     assert 'did you mean "ece"?' in ran.err
     assert steelyard("metrics", "--markdown").out.startswith("| name |")
+
+
+def test_candidates_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.studies.audit.MOST_PAIRS", 5)
+    rows = [row(TEXT + f" {i}", team="billing") for i in range(8)]
+    found = audit(Dataset.from_rows(rows))
+    assert len(found.near_duplicates) + found.near_unchecked >= 20
+    assert len(found.near_duplicates) <= 5
+
+
+def test_an_audit_of_rows_without_near_duplicates() -> None:
+    found = audit(Dataset.from_rows([row("short", team="billing")]))
+    assert (found.near_duplicates, found.near_unchecked) == ([], 0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.metrics.derived import column
+from steelyard.metrics.estimates import ROUNDING
 from steelyard.stats.clusters import Clusters, cluster_spread, mean_interval, rate_interval
 
 Pair = tuple[float, float]
@@ -102,7 +103,12 @@ def _panel(table: Decisions, rows: Ints, columns: Mapping[str, Floats]) -> Panel
 
 def _against(correct: Floats, other: Floats, clusters: Clusters) -> Against:
     ours, theirs = float(correct.mean()), float(other.mean())
-    interval = mean_interval(cluster_spread(correct - other, clusters))
+    moved = cluster_spread(correct - other, clusters)
+    interval = mean_interval(moved)
+    if interval and moved.se <= ROUNDING:
+        # No difference varies; what the accuracy itself may be is what is left to be unsure of.
+        low, high = rate_interval(cluster_spread(correct, clusters))
+        interval = (low - theirs, high - theirs)
     verdict = UNCLEAR
     if interval and not interval[0] <= 0.0 <= interval[1]:
         verdict = ABOVE if interval[0] > 0 else BELOW

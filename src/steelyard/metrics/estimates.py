@@ -29,6 +29,9 @@ from steelyard.stats.sums import exact_mean
 Pair = tuple[float, float]
 ONE_CASE = "needs at least two cases"
 NOT_ASKED = "intervals were left out"
+ROUNDING = 1e-12
+"""A standard error that is only rounding."""
+AGREED = "every answer says the same, so how far they spread cannot be seen"
 Z975 = normal_quantile(0.975)
 
 
@@ -54,14 +57,14 @@ def mean_of(
     if not view.settings.intervals:
         return Measurement(value, n, len(clusters), no_interval=NOT_ASKED, null=null, details=details)
     spread = cluster_spread(values, clusters)
-    interval = _clipped(mean_interval(spread), low, high)
+    interval = _clipped(mean_interval(spread), low, high) if spread.se > ROUNDING else None
     return Measurement(
         value,
         n,
         len(clusters),
         interval=interval,
         method="cluster-robust t" if interval else None,
-        no_interval=None if interval else ONE_CASE,
+        no_interval=None if interval else AGREED if len(clusters) > 1 else ONE_CASE,
         deff=spread.deff,
         null=null,
         details=details,
@@ -135,6 +138,8 @@ def from_influence(
         why = ONE_CASE if view.settings.intervals else NOT_ASKED
         return Measurement(value, n, groups, no_interval=why, null=null, details=details)
     half = t_quantile(0.975, groups - 1) * math.sqrt(influence_variance(influence, clusters))
+    if half <= ROUNDING:
+        return Measurement(value, n, groups, no_interval=AGREED, null=null, details=details)
     return Measurement(
         value,
         n,

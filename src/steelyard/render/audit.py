@@ -30,6 +30,8 @@ def audit_lines(found: Any, limit: int) -> Iterator[str]:
     yield from _section("equal states with different labels", found.conflicts, limit, _conflict)
     title = "states that are nearly the same and count as independent"
     yield from _section(title, found.near_duplicates, limit, _near)
+    if found.near_unchecked:
+        yield f"  and {found.near_unchecked} less likely pairs that were not compared"
     yield from _section("labels of each question, the most uneven first", found.balance, limit, _balance)
     if found.runs:
         yield from _section("options no run ever chose", found.options, limit, _option)
@@ -53,9 +55,15 @@ def _section(title: str, items: Sequence[Any], limit: int, line: Any) -> Iterato
 
 def _disagreement(one: Any) -> Iterator[str]:
     agree = f"{one.runs}/{one.of}  {number(one.confidence)}"
-    yield f"  {one_line(one.place, 40)} {one_line(one.question, 24)}  {agree}"
+    yield f"  {_place(one.place, 40)} {one_line(one.question, 24)}  {agree}"
     yield f"    labelled {_value(one.expected)}, answered {_value(one.answer)}"
     yield f"    {fitted(one.state, _STATE).rstrip()}"
+
+
+def _place(place: str, width: int) -> str:
+    """A file and line, cut at its head where it is long: the line number tells most."""
+    shown = one_line(place, 1000)
+    return shown if len(shown) <= width else "…" + shown[1 - width :]
 
 
 def _value(value: Any) -> str:
@@ -66,12 +74,12 @@ def _conflict(one: Any) -> Iterator[str]:
     yield f"  {one_line(one.question, 24)}: {fitted(one.state, _STATE).rstrip()}"
     for label, places in one.labels.items():
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        yield f"    {one_line(label, 32)}: {', '.join(one_line(place, 40) for place in places[:3])}{more}"
+        yield f"    {one_line(label, 32)}: {', '.join(_place(place, 40) for place in places[:3])}{more}"
 
 
 def _near(one: Any) -> Iterator[str]:
     labels = "same labels" if one.same_labels else "DIFFERENT labels"
-    yield (f"  {number(one.similarity)}  {one_line(one.first, 36)}  {one_line(one.second, 36)}  {labels}")
+    yield (f"  {number(one.similarity)}  {_place(one.first, 36)} {_place(one.second, 36)} {labels}")
     yield f"    {fitted(one.state, _STATE).rstrip()}"
 
 
@@ -96,6 +104,6 @@ def _option(one: Any) -> Iterator[str]:
 def _pair(one: Any) -> Iterator[str]:
     reach = f", {span(one.interval)}" if one.interval else ""
     yield (
-        f"  {one_line(one.question, 20)}: {one_line(one.first, 20)} / {one_line(one.second, 20)}  auroc "
-        f"{number(one.auroc)}{reach}  n={one.n_first}+{one.n_second}, swapped {one.swapped}"
+        f"  {one_line(one.question, 20)}: {one_line(one.first, 20)} / {one_line(one.second, 20)}: auroc "
+        f"{number(one.auroc)}{reach}, n={one.n_first}+{one.n_second}, swapped {one.swapped}"
     )

@@ -21,6 +21,7 @@ from steelyard.stats.minhash import candidate_pairs, signatures, similarity
 
 EXCERPT = 160
 RARE = 5
+MOST_PAIRS = 50_000
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -100,6 +101,8 @@ class Audit(msgspec.Struct, frozen=True):
     disagreements: list[Disagreement]
     conflicts: list[Conflict]
     near_duplicates: list[NearDuplicate]
+    near_unchecked: int
+    """Candidates left out, the least alike, where there were more than 50,000."""
     balance: list[Balance]
     options: list[OptionUse]
     confusable: list[Confusable]
@@ -138,7 +141,7 @@ def audit(
     """
     tables = [read_saved_run(folder, dataset).table(dataset) for folder in runs]
     states = [_text(dataset.read(row)[0].state) for row in range(len(dataset))]
-    pairs = _near(dataset, states, against, near, seed)
+    pairs, unchecked = _near(dataset, states, against, near, seed)
     uses = [option_use(table) for table in tables]
     return Audit(
         dataset.name,
@@ -147,6 +150,7 @@ def audit(
         _disagreements(dataset, states, tables),
         _conflicts(dataset, states),
         pairs,
+        unchecked,
         _balance(dataset),
         [use for use in _pooled(uses) if not use.chosen],
         [pair for table in tables for pair in confusable_options(table)],
@@ -224,28 +228,45 @@ def _conflicts(dataset: Dataset, states: list[str]) -> list[Conflict]:
 
 def _near(
     dataset: Dataset, states: list[str], against: Dataset | None, near: float, seed: int
-) -> list[NearDuplicate]:
+) -> tuple[list[NearDuplicate], int]:
+    """Pairs that count, and how many candidates were left unchecked."""
     texts = [_folded(state) for state in states]
     other = [] if against is None else [_folded(_text(case.state)) for case in against]
     everything = texts + other
-    groups = list(dataset.columns.group)
+    if not everything:
+        return [], 0
+    marks = signatures(everything, seed)
+    pairs = candidate_pairs(marks)
+    a, b = pairs.T
+    inside = b < len(texts)
+    groups = np.array(dataset.columns.group)
+    apart = (a < len(texts)) & (inside == (against is None))
+    if against is None:
+        apart &= (groups[a] < 0) | (groups[a] != groups[b])
+    pairs = pairs[apart]
+    if len(pairs) > MOST_PAIRS:
+        alike = (marks[pairs[:, 0]] == marks[pairs[:, 1]]).sum(axis=1)
+        checked = pairs[np.sort(np.argsort(-alike, kind="stable")[:MOST_PAIRS])]
+    else:
+        checked = pairs
+    second = dataset if against is None else against
+    shift = 0 if against is None else len(texts)
     found = []
-    for a, b in candidate_pairs(signatures(everything, seed)).tolist() if everything else []:
-        inside = b < len(texts)
-        if inside == (against is not None) or a >= len(texts):
-            continue
-        if inside and (groups[a] >= 0 and groups[a] == groups[b]):
-            continue
-        alike = similarity(everything[a], everything[b])
-        if alike >= near:
-            second = dataset if inside or against is None else against
-            at = b if inside else b - len(texts)
-            ours, theirs = dataset.read(a)[0].expected, second.read(at)[0].expected
-            same = all(theirs[q] == label for q, label in ours.items() if q in theirs)
+    for one, two in checked.tolist():
+        alike_share = similarity(everything[one], everything[two])
+        if alike_share >= near:
+            ours, theirs = dataset.read(one)[0].expected, second.read(two - shift)[0].expected
             found.append(
-                NearDuplicate(dataset.place(a), second.place(at), alike, one_line(states[a], EXCERPT), same)
+                NearDuplicate(
+                    dataset.place(one),
+                    second.place(two - shift),
+                    alike_share,
+                    one_line(states[one], EXCERPT),
+                    all(theirs[q] == label for q, label in ours.items() if q in theirs),
+                )
             )
-    return sorted(found, key=lambda pair: (pair.same_labels, -pair.similarity, pair.first, pair.second))
+    found.sort(key=lambda pair: (pair.same_labels, -pair.similarity, pair.first, pair.second))
+    return found, len(pairs) - len(checked)
 
 
 def _balance(dataset: Dataset) -> list[Balance]:
