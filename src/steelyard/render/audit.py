@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from steelyard.core.findings import Balance, Conflict, Disagreement, NearDuplicate
 from steelyard.formats.jsontext import dumps, one_line
+from steelyard.metrics.confusable import Confusable, OptionUse
 from steelyard.render.console import wrapped
 from steelyard.render.text import fitted, number, span
 
@@ -53,7 +55,7 @@ def _section(title: str, items: Sequence[Any], limit: int, line: Any) -> Iterato
         yield f"  ... and {len(items) - limit} more; --json has them all"
 
 
-def _disagreement(one: Any) -> Iterator[str]:
+def _disagreement(one: Disagreement) -> Iterator[str]:
     agree = f"{one.runs}/{one.of}  {number(one.confidence)}"
     yield f"  {_place(one.place, 40)} {one_line(one.question, 24)}  {agree}"
     yield f"    labelled {_value(one.expected)}, answered {_value(one.answer)}"
@@ -70,20 +72,20 @@ def _value(value: Any) -> str:
     return one_line(value if isinstance(value, str) else dumps(value).decode(), 32)
 
 
-def _conflict(one: Any) -> Iterator[str]:
+def _conflict(one: Conflict) -> Iterator[str]:
     yield f"  {one_line(one.question, 24)}: {fitted(one.state, _STATE).rstrip()}"
     for label, places in one.labels.items():
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
         yield f"    {one_line(label, 32)}: {', '.join(_place(place, 40) for place in places[:3])}{more}"
 
 
-def _near(one: Any) -> Iterator[str]:
+def _near(one: NearDuplicate) -> Iterator[str]:
     labels = "same labels" if one.same_labels else "DIFFERENT labels"
     yield (f"  {number(one.similarity)}  {_place(one.first, 36)} {_place(one.second, 36)} {labels}")
     yield f"    {fitted(one.state, _STATE).rstrip()}"
 
 
-def _balance(one: Any) -> Iterator[str]:
+def _balance(one: Balance) -> Iterator[str]:
     yield (
         f"  {fitted(one_line(one.question, 24), 24)} n={one.n}, {one.labels} labels as even as "
         f"{one.effective:.1f}; {one_line(one.majority, 24)} {100 * one.majority_share:.1f}%"
@@ -94,14 +96,14 @@ def _balance(one: Any) -> Iterator[str]:
             yield from wrapped(f"    {word}: {', '.join(one_line(name, 24) for name in names[:6])}{more}")
 
 
-def _option(one: Any) -> Iterator[str]:
+def _option(one: OptionUse) -> Iterator[str]:
     yield (
         f"  {one_line(one.question, 24)}: {one_line(one.option, 32)} (offered {one.offered}, label of "
         f"{one.labelled})"
     )
 
 
-def _pair(one: Any) -> Iterator[str]:
+def _pair(one: Confusable) -> Iterator[str]:
     reach = f", {span(one.interval)}" if one.interval else ""
     yield (
         f"  {one_line(one.question, 20)}: {one_line(one.first, 20)} / {one_line(one.second, 20)}: auroc "
