@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from steelyard.metrics.view import Settings
     from steelyard.run.options import RunOptions
     from steelyard.run.report import Report
+    from steelyard.studies.audit import Audit, audit
     from steelyard.studies.labelled import evaluate, rescore_report, rescore_run
+    from steelyard.studies.planning import Aims, Need, Pilot, plan, read_pilot
 
 _HOMES = {
     "core.cases": ("Case",),
@@ -57,12 +59,16 @@ _HOMES = {
     "metrics.view": ("Settings",),
     "run.report": ("Report",),
     "run.options": ("RunOptions",),
+    "studies.audit": ("Audit", "audit"),
     "studies.labelled": ("evaluate", "rescore_report", "rescore_run"),
+    "studies.planning": ("Aims", "Need", "Pilot", "plan", "read_pilot"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Ability",
+    "Aims",
+    "Audit",
     "CallOptions",
     "Case",
     "ChoiceQuestion",
@@ -77,7 +83,9 @@ __all__ = [
     "InputError",
     "InvalidAnswerError",
     "Measurement",
+    "Need",
     "NoulQuestion",
+    "Pilot",
     "QuestionSet",
     "Reply",
     "Report",
@@ -88,8 +96,11 @@ __all__ = [
     "Settings",
     "SteelyardError",
     "__version__",
+    "audit",
     "evaluate",
     "make_engine",
+    "plan",
+    "read_pilot",
     "rescore_report",
     "rescore_run",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -127,3 +129,41 @@ def test_demo_with_the_real_model(steelyard: Callable[..., Ran]) -> None:
     ran = steelyard("demo", "--quiet")
     floor, real = (float(line.split()[1]) for line in ran.out.strip().split("\n")[-2:])
     assert real > floor + 0.2
+
+
+def test_an_ece_of_a_hundred_answers_has_chance_beside_it(
+    tmp_path: Path, steelyard: Callable[..., Ran]
+) -> None:
+    rows = [{**row, "expected": {"team": row["expected"]["team"]}} for row in make_rows(100)]
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ran = steelyard("run", data, "-e", "scripted,accuracy=0.8,seed=3", "--quiet", "--slice", "language")
+    line = next(line for line in ran.out.splitlines() if line.startswith("ece "))
+    assert re.search(r"0\.\d{4}  E0 0\.\d{4} p[=<]\.\d{3} +100 +100", line)
+    assert sum("E0 0." in line for line in ran.out.splitlines()) >= 5
+    assert "perfectly calibrated model would" in ran.out
+    assert "baselines of accuracy" in ran.out
+    assert "--all shows them" in ran.out
+
+
+def test_every_metric_on_request(tmp_path: Path, steelyard: Callable[..., Ran]) -> None:
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in make_rows(30)), encoding="utf-8")
+    saved = tmp_path / "r.json"
+    flags = ["--all", "--deep", "language", "--resamples", "50", "--seed", "3", "--json", saved]
+    ran = steelyard("run", data, "-e", "scripted,accuracy=0.7,seed=3", "--quiet", *flags)
+    assert "smece" in ran.out
+    assert "more: --all" not in ran.out
+    document = json.loads(saved.read_text())
+    assert document["config"]["resamples"] == 50
+    assert document["config"]["seed"] == 3
+    measured = document["measurements"]
+    assert measured["overall"]["aurc"]["method"] == "case bootstrap, BCa"
+    assert "smece" in measured["slices"]["language"]["de"]
+    assert "smece" not in measured["slices"]["qid"]["team"]
+    assert measured["slices"]["language"]["de"]["ece"]["null"]["expectation"] > 0
+    assert len(document["reliability"]) == 15
+    assert document["risk_coverage"][-1]["coverage"] == 1.0
+    again = tmp_path / "again.json"
+    steelyard("rescore", saved, "--json", again, "--deep", "language", "--resamples", "50", "--seed", "3")
+    assert json.loads(again.read_text())["measurements"] == measured

@@ -46,11 +46,8 @@ def _own_error(view: View, stated: Floats, outcome: Floats, clusters: Clusters) 
     value = expected_calibration_error(stated, outcome, bins, found)
     null = None
     if view.settings.intervals:
-        deff = (
-            1.0
-            if clusters.alone
-            else within_bins_deff(outcome - stated, clusters.compact, np.maximum(found, 0), bins)
-        )
+        codes = np.arange(n) if clusters.alone else clusters.compact
+        deff = within_bins_deff(outcome - stated, codes, found, bins)
         null = half_normal_null(bin_spread(stated, bins, found) * (math.sqrt(deff) / n), value)
     return bare(value, n, len(clusters), BIASED, null=null)
 

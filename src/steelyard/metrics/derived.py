@@ -23,7 +23,9 @@ def column(table: Decisions, name: str) -> Any:
         return found
     if name not in table.derived:
         if name.startswith(BIN):
-            table.derived[name] = bin_index(table.confidence, int(name[len(BIN) :])).astype(np.int16)
+            bins = int(name[len(BIN) :])
+            small = np.int16 if bins < 32_000 else np.int32
+            table.derived[name] = bin_index(table.confidence, bins).astype(small)
         else:
             table.derived.update(_MAKERS[name](table))
     return table.derived[name]

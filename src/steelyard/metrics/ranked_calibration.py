@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.metrics.calibration import BIASED
 from steelyard.metrics.decisions import Floats, Ints
-from steelyard.metrics.estimates import NOT_ASKED, bare
+from steelyard.metrics.estimates import NOT_ASKED, ROUNDING, bare
 from steelyard.metrics.registry import UNBOUNDED, Measurement, metric
 from steelyard.metrics.view import View
 from steelyard.stats.bins import (
@@ -35,6 +35,7 @@ from steelyard.stats.nulls import Null, chi_square_null
 from steelyard.stats.special import normal_cdf, t_quantile
 
 MASS_BINS = 15
+_NO_CHANCE = "needs two cases, and both right and wrong in a bin"
 _TEST = "a test statistic: its p says how far from calibrated it is"
 
 
@@ -96,17 +97,14 @@ def ece_debiased_rms(view: View) -> Measurement | None:
     n, table = len(ranked), mass.table
     square, chance = debiased_square(table, mass.deff)
     if not view.settings.intervals or not chance or ranked.cases < 2:
-        why = (
-            NOT_ASKED if not view.settings.intervals else "needs two cases, and both right and wrong in a bin"
-        )
+        why = _NO_CHANCE if view.settings.intervals else NOT_ASKED
         return bare(_root(square), n, ranked.cases, why)
     null = chi_square_null(table.spread * mass.deff / (n * table.n), square)
     sums = ranked.case_sums(square_influence(table, mass.each, mass.residual))
     moved = ranked.cases / (ranked.cases - 1) * float((sums * sums).sum()) / n**2
     plain = float((table.n * table.gap**2).sum()) / n
-    low, high = _score_bounds(
-        square, moved / plain if plain else 0.0, chance, t_quantile(0.975, ranked.cases - 1)
-    )
+    slope, z = moved / plain if plain else 0.0, t_quantile(0.975, ranked.cases - 1)
+    low, high = _score_bounds(square, slope, chance, z)
     return Measurement(
         _root(square),
         n,
@@ -158,8 +156,8 @@ def ecce_mad(view: View) -> Measurement | None:
         return None
     walk, scale = view.memo("walk", partial(_walk, view))
     value = largest_deviation(walk)
-    p = sup_survival(value / scale) if scale else float(value <= 1e-12)
-    return _by_walk(view, value, Null(MAD_MEAN * scale, MAD_Q95 * scale, p, value - MAD_MEAN * scale, ""))
+    p = sup_survival(value / scale) if scale else float(value <= ROUNDING)
+    return _by_walk(view, value, MAD_MEAN * scale, MAD_Q95 * scale, p)
 
 
 @metric("ecce_range", better="lower", definition="ecce_range/1")
@@ -175,18 +173,15 @@ def ecce_range(view: View) -> Measurement | None:
         return None
     walk, scale = view.memo("walk", partial(_walk, view))
     value = walk_range(walk)
-    p = range_survival(value / scale) if scale else float(value <= 1e-12)
-    mean = RANGE_MEAN * scale
-    return _by_walk(view, value, Null(mean, RANGE_Q95 * scale, p, value - mean, ""))
+    p = range_survival(value / scale) if scale else float(value <= ROUNDING)
+    return _by_walk(view, value, RANGE_MEAN * scale, RANGE_Q95 * scale, p)
 
 
-def _by_walk(view: View, value: float, null: Null) -> Measurement:
+def _by_walk(view: View, value: float, mean: float, q95: float, p: float) -> Measurement:
     ranked = view.ranked
     assert ranked is not None
-    kept = None
-    if view.settings.intervals:
-        kept = Null(null.expectation, null.q95, null.p, null.excess, "Brownian motion")
-    return bare(value, len(ranked), ranked.cases, BIASED, null=kept)
+    null = Null(mean, q95, p, value - mean, "Brownian motion") if view.settings.intervals else None
+    return bare(value, len(ranked), ranked.cases, BIASED, null=null)
 
 
 @metric("spiegelhalter_z", better="neither", definition="spiegelhalter_z/1", low=-UNBOUNDED, high=UNBOUNDED)
