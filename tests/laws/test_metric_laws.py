@@ -26,7 +26,8 @@ QUESTIONS: dict[str, Any] = {
     "rate": {"type": "score", "instructions": "?", "criteria": ["0", "1", "2", "3"]},
     "flag": {"type": "noul", "instructions": "?"},
 }
-EDGES = [0.0, 1.0, 0.5, 1 / 3] + [k / 15 for k in range(16)]
+EDGES = [0.5, 1 / 3] + [k / 15 for k in range(16)]
+EDGES += [math.nextafter(edge, side) for edge in EDGES for side in (0.0, 1.0)]
 
 
 @st.composite
@@ -302,3 +303,25 @@ def test_names_and_directions_are_there() -> None:
     for metric in metrics_for(Settings()):
         assert metric.summary
         assert set(metric.facts) == set(FACTS), metric.name
+
+
+def test_nothing_measured_is_nothing() -> None:
+    made = [
+        (
+            {"state": "s", "questions": {"flag": QUESTIONS["flag"]}, "expected": {"flag": True}},
+            {"flag": {"noul": 2.0}},
+        )
+    ]
+    found = measured(made, Settings())
+    assert found.overall == {}
+    assert found.slices["type"] == {"noul": {}}
+    empty = measured([({"state": "s", "questions": {"flag": QUESTIONS["flag"]}, "expected": {}}, {})])
+    assert (empty.overall, empty.slices) == ({}, {})
+
+
+def test_one_class_has_no_failure_ranking() -> None:
+    found = values(measured([pick("a", "a", 0.9), pick("b", "b", 0.7)], Settings()))
+    assert "auroc_failure" not in found
+    assert "cox_slope" not in found
+    assert found["aurc"] == found["e_aurc"] == found["augrc"] == 0.0
+    assert found["coverage@risk1"] == 1.0

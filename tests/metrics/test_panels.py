@@ -262,3 +262,30 @@ def test_agreement_is_no_certainty() -> None:
     assert brier.value == 0.0
     assert brier.interval is None
     assert "cannot be seen" in (brier.no_interval or "")
+
+
+def test_a_shared_majority_is_a_shared_guess() -> None:
+    labels = ["billing", "billing", "sales", "sales", "support"]
+    made = [({"team": label}, {"team": picked("billing", [0.5, 0.3, 0.2])}) for label in labels]
+    for order in (made, made[::-1]):
+        panel = judged({"team": TEAM}, order, lexical_rows=0).panels.baselines.overall
+        assert panel is not None
+        assert panel.baselines["majority"].accuracy == pytest.approx(0.4)
+
+
+def test_the_worst_threshold_counts_its_own_answers() -> None:
+    other = {**LEVEL, "instructions": "How hard?"}
+    rows = []
+    for i in range(6):
+        qid, question = ("level", LEVEL) if i < 4 else ("effort", other)
+        rows.append({"state": str(i), "questions": {qid: question}, "expected": {qid: 2}})
+
+    def predict(state: str, asked: Any) -> Any:
+        sure = [0.0, 0.0, 1.0] if "level" in asked else [1.0, 0.0, 0.0]
+        shares = {str(k): p for k, p in enumerate(sure)}
+        return {qid: {"score": float(np.argmax(sure)), "probabilities": shares} for qid in asked}
+
+    found = evaluate(predict, Dataset.from_rows(rows)).measurements.overall["score_threshold_ece"]
+    assert found.value == 1.0
+    assert (found.n, found.cases) == (2, 2)
+    assert found.details == {"question": "effort", "threshold": 0, "thresholds": 4}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard import Dataset
+from steelyard import Dataset, evaluate
 from steelyard.stats.minhash import candidate_pairs, shingle_hashes, signatures, similarity
 from steelyard.studies.audit import audit
 from steelyard.studies.planning import Aims, plan
@@ -228,3 +228,18 @@ def test_candidates_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_audit_of_rows_without_near_duplicates() -> None:
     found = audit(Dataset.from_rows([row("short", team="billing")]))
     assert (found.near_duplicates, found.near_unchecked) == ([], 0)
+
+
+def test_levels_far_off_are_contradicted_too(tmp_path: Path) -> None:
+    question = {"type": "score", "instructions": "?", "criteria": ["low", "mid", "high"]}
+    rows = [{"state": str(i), "questions": {"q": question}, "expected": {"q": 0}} for i in range(3)]
+    data = Dataset.from_jsonl(write(tmp_path / "d.jsonl", rows))
+
+    def predict(state: str, asked: Any) -> Any:
+        shares = {"0": 0.1, "1": 0.1, "2": 0.8} if state == "1" else {"0": 0.8, "1": 0.1, "2": 0.1}
+        return {"q": {"score": 1.7 if state == "1" else 0.3, "probabilities": shares}}
+
+    evaluate(predict, data, out=tmp_path / "run")
+    (one,) = audit(data, [tmp_path / "run"]).disagreements
+    assert (one.row, one.expected, one.answer, one.runs) == (1, 0, 2, 1)
+    assert one.confidence == pytest.approx(0.7)

@@ -132,7 +132,7 @@ def _references(table: Decisions) -> dict[str, Floats]:
 
 
 def _counts(qid: Ints, outcome: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-    """Labels of each row's question, those equal to its own, sum of squared counts, and majority."""
+    """Labels of each row's question, those equal to its own, sum of squares, and hits of the commonest."""
     span = int(outcome.max(initial=0)) + 1
     key = qid * span + outcome
     if int(key.max(initial=0)) > 4 * len(key) + 1000:
@@ -143,10 +143,12 @@ def _counts(qid: Ints, outcome: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     counts = np.bincount(key, minlength=len(of)).astype(np.float64)
     squares: Any = np.bincount(of, weights=counts**2)
     total: Any = np.bincount(of, weights=counts)
-    order = np.lexsort((np.arange(len(of)), -counts, of))
-    first = np.concatenate((np.ones(min(1, len(of)), bool), of[order][1:] != of[order][:-1]))
-    majority = np.zeros(len(of))
-    majority[order[first]] = 1.0
+    # Labels that share the top share the guess, whichever stands first.
+    starts = np.flatnonzero(np.concatenate((np.ones(min(1, len(of)), bool), of[1:] != of[:-1])))
+    sizes = np.diff(np.concatenate((starts, [len(of)])))
+    top = counts == np.repeat(np.maximum.reduceat(counts, starts), sizes) if len(of) else counts > 0
+    ties: Any = np.bincount(of, weights=top)
+    majority = top / np.maximum(ties[of], 1.0)
     return total[qid], counts[key], squares[qid], majority[key]
 
 

@@ -13,6 +13,7 @@ from steelyard.metrics.estimates import bare
 from steelyard.metrics.registry import Measurement, metric
 from steelyard.metrics.view import View
 from steelyard.stats.bins import bin_index, binned
+from steelyard.stats.clusters import Clusters
 from steelyard.stats.grouping import ragged
 from steelyard.stats.nulls import Null, half_normal_null
 
@@ -33,7 +34,8 @@ def ece_classwise(view: View) -> Measurement | None:
 
     Formula: mean over labels, each within its question, of ece of p(label) against it being right.
     Needs: choice answers with probabilities, on questions that rows share; 50 answers a label.
-    Beware: dominated by options nobody chooses; biased upwards like ece.
+    Beware: dominated by options nobody chooses; biased upwards like ece; its null takes the options of
+        an answer as independent.
     Source: Kull et al. 2019 (arXiv 1910.12656).
     """
     kept = (view.column("size") > 0) & (view.column("option_set") >= 0) & (view.column("p_gold") >= 0)
@@ -96,7 +98,8 @@ def score_threshold_ece(view: View) -> Measurement | None:
     size, flat = distributions(view, kept)
     qid, gold = view.column("qid")[kept], view.column("gold")[kept]
     starts, bins = np.cumsum(size) - size, view.settings.bins
-    worst: tuple[float, Null, str, int, int] | None = None
+    cluster = view.column("cluster")[kept]
+    worst: tuple[float, Null, str, int, Ints] | None = None
     tried = 0
     for code in np.unique(qid).tolist():
         for levels in np.unique(size[qid == code]).tolist():
@@ -106,14 +109,14 @@ def score_threshold_ece(view: View) -> Measurement | None:
                 value, null = _threshold(below[:, k], gold[rows] <= k, bins)
                 tried += 1
                 if worst is None or value > worst[0]:
-                    worst = value, null, view.gathered.table.names.qids[code], k, len(rows)
+                    worst = value, null, view.gathered.table.names.qids[code], k, rows
     assert worst is not None
-    value, null, name, k, n = worst
+    value, null, name, k, rows = worst
     corrected = Null(null.expectation, null.q95, min(1.0, null.p * tried), null.excess, null.method)
     return bare(
         value,
-        n,
-        len(view.clusters(kept)),
+        len(rows),
+        len(Clusters(cluster[rows])),
         BIASED,
         null=corrected if view.settings.intervals else None,
         details={"question": name, "threshold": k, "thresholds": tried},

@@ -102,14 +102,12 @@ def _disagreements(dataset: Dataset, states: list[str], tables: Sequence[Decisio
     votes: dict[tuple[int, str], list[tuple[Any, float]]] = defaultdict(list)
     asked: Counter[tuple[int, str]] = Counter()
     for table in tables:
-        gap = _doubt(table)
-        for at in np.flatnonzero((table.status == SCORED) & ~np.isnan(table.correct)).tolist():
+        gap, right = _doubt(table), np.where(table.kind == 1, table.level_correct, table.correct)
+        for at in np.flatnonzero((table.status == SCORED) & ~np.isnan(right)).tolist():
             key = int(table.row[at]), table.names.qids[table.qid[at]]
             asked[key] += 1
-            if not table.correct[at]:
-                choice = table.kind[at] == 0
-                answer = table.names.labels[table.pred_label[at]] if choice else bool(table.value[at] >= 0.5)
-                votes[key].append((answer, float(gap[at])))
+            if not right[at]:
+                votes[key].append((_answer(table, at), float(gap[at])))
     found = []
     for (row, question), given in votes.items():
         answer, runs = Counter(answer for answer, _ in given).most_common(1)[0]
@@ -129,6 +127,13 @@ def _disagreements(dataset: Dataset, states: list[str], tables: Sequence[Decisio
             )
         )
     return sorted(found, key=lambda one: (-one.runs / one.of, -one.confidence, one.row, one.question))
+
+
+def _answer(table: Decisions, at: int) -> Any:
+    """What a run said: an option, the likeliest level, or yes or no."""
+    if table.kind[at] == 0:
+        return table.names.labels[table.pred_label[at]]
+    return int(column(table, "likeliest")[at]) if table.kind[at] == 1 else bool(table.value[at] >= 0.5)
 
 
 def _doubt(table: Decisions) -> Any:
