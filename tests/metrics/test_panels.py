@@ -288,4 +288,5 @@ def test_the_worst_threshold_counts_its_own_answers() -> None:
     found = evaluate(predict, Dataset.from_rows(rows)).measurements.overall["score_threshold_ece"]
     assert found.value == 1.0
     assert (found.n, found.cases) == (2, 2)
-    assert found.details == {"question": "effort", "threshold": 0, "thresholds": 4}
+    every = {"effort": [1.0, 1.0], "level": [0.0, 0.0]}
+    assert found.details == {"question": "effort", "threshold": 0, "every": every}

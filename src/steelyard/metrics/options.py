@@ -87,7 +87,7 @@ def _labels(view: View, kept: NDArray[np.bool_], size: Ints) -> tuple[Floats, In
 def score_threshold_ece(view: View) -> Measurement | None:
     """Calibration error of score answers at their worst threshold: P(level <= k) against label <= k.
 
-    Formula: max over questions and k of ece of F_k against 1[y <= k].
+    Formula: max over questions and k of ece of F_k against 1[y <= k]; every one is in the details.
     Needs: score labels on whole levels, and answers with probabilities.
     Beware: the worst of several; its p is multiplied by their number, its null is that threshold's.
     Source: Held, Rufibach and Balabdaoui 2010; ece as Naeini et al. 2015.
@@ -100,26 +100,28 @@ def score_threshold_ece(view: View) -> Measurement | None:
     starts, bins = np.cumsum(size) - size, view.settings.bins
     cluster = view.column("cluster")[kept]
     worst: tuple[float, Null, str, int, Ints] | None = None
-    tried = 0
+    tried: dict[str, list[float]] = {}
     for code in np.unique(qid).tolist():
+        name = view.gathered.table.names.qids[code]
         for levels in np.unique(size[qid == code]).tolist():
             rows = np.flatnonzero((qid == code) & (size == levels))
             below = np.clip(np.cumsum(flat[starts[rows][:, None] + np.arange(levels)], axis=1), 0.0, 1.0)
             for k in range(levels - 1):
                 value, null = _threshold(below[:, k], gold[rows] <= k, bins)
-                tried += 1
+                tried.setdefault(name, []).append(value)
                 if worst is None or value > worst[0]:
-                    worst = value, null, view.gathered.table.names.qids[code], k, rows
+                    worst = value, null, name, k, rows
     assert worst is not None
     value, null, name, k, rows = worst
-    corrected = Null(null.expectation, null.q95, min(1.0, null.p * tried), null.excess, null.method)
+    p = min(1.0, null.p * sum(map(len, tried.values())))
+    corrected = Null(null.expectation, null.q95, p, null.excess, null.method)
     return bare(
         value,
         len(rows),
         len(Clusters(cluster[rows])),
         BIASED,
         null=corrected if view.settings.intervals else None,
-        details={"question": name, "threshold": k, "thresholds": tried},
+        details={"question": name, "threshold": k, "every": tried},
     )
 
 

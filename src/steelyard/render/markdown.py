@@ -21,7 +21,7 @@ from steelyard.render.text import (
     span,
 )
 
-_COLUMNS = ("metric", "value", "95 % interval", "n", "cases")
+_COLUMNS = ("metric", "value", "95 % interval, or E0 and p", "n", "cases", "design effect")
 _BASELINES = ("question", "baseline", "accuracy", "difference", "95 % interval", "skill", "verdict", "n")
 _MEASURES = ("question", "measure", "auroc", "95 % of difference", "aurc", "95 %", "ece", "95 %", "n")
 _MEANT = re.compile(r"[\\|`*{}\[\]<>#!~&]|(?<![^\W_])_|_(?![^\W_])")
@@ -114,13 +114,13 @@ def _section(title: str, header: tuple[str, ...], rows: Iterator[tuple[str, ...]
 
 
 def _cells(row: NumberRow) -> tuple[str, ...]:
-    return (row.metric, row.value, row.interval, row.n, row.cases)
+    return (row.metric, row.value, row.interval, row.n, row.cases, row.deff)
 
 
 def _slice_cells(values: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
     for value, rows in slice_rows(values):
         if not rows:
-            yield (value, "nothing measured", "", "", "", "")
+            yield (value, "nothing measured", "", "", "", "", "")
         for row in rows:
             yield (value, *_cells(row))
 

@@ -49,6 +49,7 @@ class NumberRow(msgspec.Struct, frozen=True):
     interval: str
     n: str
     cases: str
+    deff: str
 
 
 def number_row(name: str, found: Measurement) -> NumberRow:
@@ -58,7 +59,8 @@ def number_row(name: str, found: Measurement) -> NumberRow:
         beside = span(found.interval)
     elif found.null:
         beside = f"E0 {number(found.null.expectation)} p{chance(found.null.p)}"
-    return NumberRow(name, number(found.value), beside, str(found.n), str(found.cases))
+    deff = "-" if found.deff is None else f"{found.deff:.2f}"
+    return NumberRow(name, number(found.value), beside, str(found.n), str(found.cases), deff)
 
 
 def span(interval: tuple[float, float]) -> str:

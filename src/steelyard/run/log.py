@@ -210,8 +210,10 @@ def dataset_path(folder: Path) -> str:
     return str(strict_loads((folder / "run.json").read_bytes())["dataset_path"])
 
 
-def refuse_change(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> None:
-    """Refuse to mix two runs.
+def refuse_change(
+    old: Mapping[str, Any], new: Mapping[str, Any], name: str, mend: str = "choose another folder"
+) -> None:
+    """Refuse to mix two runs, telling how to mend it.
 
     Raises
     ------
@@ -221,7 +223,7 @@ def refuse_change(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> 
     changes = list(_differences(old, new, ""))
     if changes:
         shown = "; ".join(f"{key} was {quote(was)}, is now {quote(now)}" for key, was, now in changes)
-        raise IncomparableError(f"{one_line(name)}: holds another run: {shown}; choose another folder")
+        raise IncomparableError(f"{one_line(name)}: holds another run: {shown}; {mend}")
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

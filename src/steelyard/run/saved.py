@@ -46,6 +46,7 @@ def read_saved_run(folder: str | Path, dataset: Dataset) -> SavedRun:
             "questions_sha256": dataset.questions_sha256,
         },
         str(folder),
+        "name the dataset it was made on",
     )
     options = RunOptions(**record["settings"])
     log = RunLog(folder)
