@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from steelyard.metrics.decisions import Floats
 from steelyard.metrics.estimates import bare, mean_of
 from steelyard.metrics.registry import Measurement, metric
 from steelyard.metrics.view import View
-from steelyard.stats.bins import bin_index, bin_spread, expected_calibration_error, within_bins_deff
-from steelyard.stats.clusters import Clusters
+from steelyard.stats.bins import bin_spread, expected_calibration_error, within_bins_deff
 from steelyard.stats.nulls import half_normal_null
 
 BIASED = "biased upwards, so an interval around it would not cover; see what perfect calibration reads"
@@ -39,17 +35,18 @@ def ece(view: View) -> Measurement | None:
     return bare(value, n, len(clusters), BIASED, null=null)
 
 
-def _own_error(view: View, stated: Floats, outcome: Floats, clusters: Clusters) -> Measurement:
-    n = len(stated)
-    bins = view.settings.bins
-    found = bin_index(stated, bins)
-    value = expected_calibration_error(stated, outcome, bins, found)
-    null = None
+def _own_error(view: View, stated: str, outcome: str, kind: int) -> Measurement | None:
+    """Calibration error of one column against another, for answers of one type."""
+    kept = view.where(stated, outcome, kind=kind)
+    if kept is None:
+        return None
+    p, y, bins = view.column(stated)[kept], view.column(outcome)[kept], view.settings.bins
+    found, clusters = view.column(view.bin_name(stated))[kept], view.clusters(kept)
+    value, null = expected_calibration_error(p, y, bins, found), None
     if view.settings.intervals:
-        codes = np.arange(n) if clusters.alone else clusters.compact
-        deff = within_bins_deff(outcome - stated, codes, found, bins)
-        null = half_normal_null(bin_spread(stated, bins, found) * (math.sqrt(deff) / n), value)
-    return bare(value, n, len(clusters), BIASED, null=null)
+        deff = 1.0 if clusters.alone else within_bins_deff(y - p, clusters.compact, found, bins)
+        null = half_normal_null(bin_spread(p, bins, found) * (math.sqrt(deff) / len(p)), value)
+    return bare(value, len(p), len(clusters), BIASED, null=null)
 
 
 @metric("ece_yes", better="lower", definition="ece_yes/{bins}-equal-width/1")
@@ -62,10 +59,7 @@ def ece_yes(view: View) -> Measurement | None:
         towards yes shows here only.
     Source: as ece.
     """
-    kept = view.where("value", kind=2)
-    if kept is None:
-        return None
-    return _own_error(view, view.column("value")[kept], view.column("gold")[kept], view.clusters(kept))
+    return _own_error(view, "value", "gold", 2)
 
 
 @metric("score_ece", better="lower", definition="score_ece/{bins}-equal-width/1")
@@ -77,11 +71,7 @@ def score_ece(view: View) -> Measurement | None:
     Beware: kept apart from the pooled ece, which is over choice and yes/no answers only.
     Source: as ece.
     """
-    kept = view.where("level_correct", "top_probability")
-    if kept is None:
-        return None
-    top, right = view.column("top_probability")[kept], view.column("level_correct")[kept]
-    return _own_error(view, top, right, view.clusters(kept))
+    return _own_error(view, "top_probability", "level_correct", 1)
 
 
 @metric("confidence_gap", better="neither", definition="confidence_gap/1", low=-1.0)

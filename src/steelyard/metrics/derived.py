@@ -13,7 +13,7 @@ from steelyard.stats.bins import bin_index
 MEASURES = ("stated", "top_probability", "margin", "concentration", "uniform_margin")
 """Confidence measures that can be had from an answer: its own, and four from its distribution."""
 BIN = "bin:"
-"""Prefix of the column of equal-width bins of the confidence; how many follows it."""
+"""Prefix of a column of equal-width bins, as in ``bin:15:confidence``."""
 
 
 def column(table: Decisions, name: str) -> Any:
@@ -23,9 +23,9 @@ def column(table: Decisions, name: str) -> Any:
         return found
     if name not in table.derived:
         if name.startswith(BIN):
-            bins = int(name[len(BIN) :])
-            small = np.int16 if bins < 32_000 else np.int32
-            table.derived[name] = bin_index(table.confidence, bins).astype(small)
+            bins, of = name[len(BIN) :].split(":")
+            small = np.int16 if int(bins) < 32_000 else np.int32
+            table.derived[name] = bin_index(column(table, of), int(bins)).astype(small)
         else:
             table.derived.update(_MAKERS[name](table))
     return table.derived[name]

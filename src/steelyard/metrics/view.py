@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -222,8 +222,12 @@ class View:
     @cached_property
     def bins(self) -> NDArray[np.int16]:
         """Equal-width bin of each paired answer."""
-        found: NDArray[np.int16] = self._paired(f"{BIN}{self.settings.bins}")
+        found: NDArray[np.int16] = self._paired(self.bin_name("confidence"))
         return found
+
+    def bin_name(self, name: str) -> str:
+        """Name of the column that holds the equal-width bins of another."""
+        return f"{BIN}{self.settings.bins}:{name}"
 
     @cached_property
     def bins_deff(self) -> float:
@@ -248,24 +252,33 @@ class View:
 
     def defined(self, name: str, kind: int | None = None) -> tuple[Floats, Clusters]:
         """Values of a column where it is defined, for one question type or all, and their clusters."""
-        table = self.gathered.table
-        there = defined(table, name)
-        if there is False or (kind is not None and not has_kind(table, kind)):
+        kept = self.where(name, kind=kind)
+        if kept is None:
             return np.empty(0), self.clusters(None)
         values = self.column(name)
-        if there and kind is None:
+        if kind is None and defined(self.gathered.table, name):
             return values, self.clusters(None)
-        keep = ~np.isnan(values)
-        if kind is not None:
-            keep &= self.column("kind") == kind
-        return values[keep], self.clusters(keep)
+        return values[kept], self.clusters(kept)
 
     def where(self, *names: str, kind: int | None = None) -> NDArray[np.bool_] | None:
         """Mask of the rows in which every one of these columns has a value; None when there is none."""
+        return self.memo(f"where:{names}{kind}", lambda: self._where(names, kind))
+
+    def _where(self, names: tuple[str, ...], kind: int | None) -> NDArray[np.bool_] | None:
         table = self.gathered.table
-        if any(defined(table, name) is False for name in names):
+        there = [defined(table, name) for name in names]
+        if False in there or (kind is not None and not has_kind(table, kind)):
             return None
-        kept = np.logical_and.reduce([~np.isnan(self.column(name)) for name in names])
+        masks = [
+            self.memo(f"there:{name}", partial(self._there, name))
+            for name, all_there in zip(names, there, strict=True)
+            if not all_there
+        ]
         if kind is not None:
-            kept &= self.column("kind") == kind
+            masks.append(self.memo(f"kind:{kind}", lambda: self.column("kind") == kind))
+        kept = np.logical_and.reduce(masks) if masks else np.ones(len(self), bool)
         return kept if kept.any() else None
+
+    def _there(self, name: str) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = ~np.isnan(self.column(name))
+        return found
