@@ -218,6 +218,7 @@ def test_soft_labels_by_hand() -> None:
     assert report.counts["soft_labels"] == 4
     assert report.counts["soft_labels_tied"] == 2
     assert found["choice_accuracy"].n == 1
+    assert found["log_loss"].n == found["brier_multiclass"].n == found["ece"].n == 2
     assert found["choice_accuracy"].value == 1.0
     assert found["noul_accuracy"].value == 1.0
     assert found["score_mae"].value == pytest.approx(0.5)

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from steelyard.stats.bins import bin_index, calibrated_expectation, expected_calibration_error
+from steelyard.stats.bins import bin_index, bin_spread, expected_calibration_error
 from steelyard.stats.clusters import Clusters, Spread, cluster_spread, mean_interval, rate_interval
 from steelyard.stats.grouping import group_order, ragged
+from steelyard.stats.nulls import half_normal_null
 from steelyard.stats.proportions import wilson
 from steelyard.stats.special import beta_cdf, normal_quantile, t_cdf, t_quantile
 
@@ -155,6 +156,12 @@ def test_group_order() -> None:
 
 def test_spread_is_a_record() -> None:
     assert Spread(0.5, 2, 2, 0.1, 1.0).mean == 0.5
+
+
+def calibrated_expectation(confidence: np.ndarray) -> float:
+    """What a calibrated model reads on average over 15 bins."""
+    spread = bin_spread(confidence, 15, bin_index(confidence, 15))
+    return half_normal_null(spread / len(confidence), 0.0).expectation
 
 
 @pytest.mark.parametrize(

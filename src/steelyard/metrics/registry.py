@@ -12,6 +12,7 @@ import msgspec
 from steelyard.metrics.view import View
 from steelyard.stats.nulls import Null
 
+UNBOUNDED = math.inf
 FACTS = ("Formula", "Needs", "Beware", "Source")
 """What the docstring of a metric says after its first line, a paragraph each."""
 
@@ -135,6 +136,3 @@ def described(docstring: str) -> tuple[str, dict[str, str]]:
     parts = re.split(rf"^\s*({'|'.join(FACTS)}): ", rest, flags=re.MULTILINE)
     facts = {name: " ".join(text.split()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
     return summary, facts
-
-
-UNBOUNDED = math.inf

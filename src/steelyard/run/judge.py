@@ -76,7 +76,9 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
     sides = np.where(scored & (kind == 2), (value >= 0.5) == (gold == 1.0), np.nan)
     correct = np.where(scored & (kind == 0), taken["pred"] == gold, sides)
     # Where a label's mass is shared at the top there is no one right answer.
-    correct[soft.row[soft.tied & (kind[soft.row] != 1)]] = np.nan
+    torn = soft.row[soft.tied & (kind[soft.row] != 1)]
+    for column in (correct, found.p_gold, found.brier, found.log_loss):
+        column[torn] = np.nan
     tag_row, tag = _tags(cases, row, facts.n_rows)
     return Decisions(
         row=row,

@@ -92,30 +92,11 @@ def expected_calibration_error(
     return float(total)
 
 
-def calibrated_expectation(confidence: Floats, bins: int = 15, found: Codes | None = None) -> float:
-    """What the calibration error of a perfectly calibrated model would read on these confidences.
-
-    Parameters
-    ----------
-    confidence : array, shape (n,)
-        n >= 1, in [0, 1].
-    bins : int
-        At least 1.
-    found : array of int, optional
-        `bin_index` of the confidences, where it is known already.
-
-    Returns
-    -------
-    float
-        ``sqrt(2 / pi) * sum over bins of sqrt(sum of c (1 - c)) / n``: the mean absolute value of a
-        normal variable, bin by bin, for independent answers. Within about 6 % of simulation.
-    """
-    found = bin_index(confidence, bins) if found is None else found
-    return half_normal_null(bin_spread(confidence, bins, found) / len(confidence), 0.0).expectation
-
-
 def bin_spread(confidence: Floats, bins: int, found: Codes) -> Floats:
-    """Standard deviation of each bin's count of right answers under perfect calibration."""
+    """Standard deviation of each bin's count of right answers under perfect calibration.
+
+    ``sqrt(sum of c (1 - c))`` over the bin; answers in no bin (code -1) are left out.
+    """
     if len(found) and found.min() < 0:
         confidence, found = confidence[found >= 0], found[found >= 0]
     weights = confidence * (1.0 - confidence)
