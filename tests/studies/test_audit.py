@@ -211,6 +211,7 @@ def test_bad_plans(arguments: list[str], said: str, steelyard: Callable[..., Ran
 def test_metrics_on_the_console(steelyard: Callable[..., Ran]) -> None:
     assert "choice_accuracy" in steelyard("metrics").out
     assert "source: Naeini" in steelyard("metrics", "ece").out
+    assert "confidence_gap: neither way is better, -1 to 1" in steelyard("metrics", "confidence_gap").out
     ran = steelyard("metrics", "eec")
     assert ran.code == 2
     assert 'did you mean "ece"?' in ran.err

@@ -81,7 +81,7 @@ def _conflict(one: Conflict) -> Iterator[str]:
 
 def _near(one: NearDuplicate) -> Iterator[str]:
     labels = "same labels" if one.same_labels else "DIFFERENT labels"
-    yield (f"  {number(one.similarity)}  {_place(one.first, 36)} {_place(one.second, 36)} {labels}")
+    yield f"  {number(one.similarity)}  {_place(one.first, 36)} {_place(one.second, 36)} {labels}"
     yield f"    {fitted(one.state, _STATE).rstrip()}"
 
 

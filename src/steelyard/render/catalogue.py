@@ -45,7 +45,8 @@ def span_of(metric: Metric) -> str:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """Everything about one metric."""
-    yield f"{metric.name}: {metric.better} is better, {span_of(metric)}{', deep' if metric.deep else ''}"
+    better = "neither way is better" if metric.better == "neither" else f"{metric.better} is better"
+    yield f"{metric.name}: {better}, {span_of(metric)}{', deep' if metric.deep else ''}"
     yield from wrapped(metric.summary)
     yield f"definition: {metric.definition}"
     for name in FACTS:

@@ -68,7 +68,7 @@ def _lines(
 def _baselines(baselines: Baselines) -> Iterator[str]:
     if baselines.overall is None:
         return
-    panels = {"all": baselines.overall, **baselines.questions}
+    panels = [("all", baselines.overall), *baselines.questions.items()]
     rows = (
         (
             question,
@@ -78,7 +78,7 @@ def _baselines(baselines: Baselines) -> Iterator[str]:
             _span(found.interval),
             *_skill(found),
         )
-        for question, panel in panels.items()
+        for question, panel in panels
         for name, found in panel.baselines.items()
     )
     yield from _section("Baselines of accuracy", _BASELINES, rows)
@@ -89,10 +89,10 @@ def _skill(found: Against) -> tuple[str, str, str]:
 
 
 def _contenders(found: BakeOff) -> Iterator[str]:
-    groups = {"all": found.overall, **found.questions}
+    groups = [("all", found.overall), *found.questions.items()]
     rows = (
         (question, one.measure, *_score(one.auroc), *_score(one.aurc), *_score(one.ece), str(one.n))
-        for question, contenders in groups.items()
+        for question, contenders in groups
         for one in contenders
     )
     yield from _section("Measures of confidence", _MEASURES, rows)
