@@ -86,10 +86,11 @@ def expected_calibration_error(
     confidence, correct = confidence[order], correct[order]
     total, n = 0.0, len(found)
     for start, end in pairwise(ends.tolist()):
-        if end > start:
-            gap = confidence[start:end].mean() - correct[start:end].mean()
-            total += (end - start) / n * abs(gap)
-    return float(total)
+        if size := end - start:
+            # The very sums and quotients of numpy's mean, without its overhead.
+            stated, right = np.add.reduce(confidence[start:end]), np.add.reduce(correct[start:end])
+            total += size / n * abs(float(stated) / size - float(right) / size)
+    return total
 
 
 def bin_spread(confidence: Floats, bins: int, found: Codes) -> Floats:
