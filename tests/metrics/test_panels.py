@@ -10,12 +10,13 @@ import sklearn.metrics
 from benchmarks.coverage import draw
 from benchmarks.tables import choice_table
 
-from steelyard import Dataset, IncomparableError, Report, Settings, evaluate
+from steelyard import Audit, Dataset, IncomparableError, Report, Settings, evaluate
 from steelyard.metrics.bakeoff import USED, bake_off
 from steelyard.metrics.baselines import ABOVE, BELOW, baseline_panels
 from steelyard.metrics.confusable import confusable_options, option_use
 from steelyard.metrics.curves import reliability_table, risk_coverage_curve
 from steelyard.metrics.measure import measure
+from steelyard.render.audit import audit_lines
 from steelyard.run.compare import check_confidence_mix
 from steelyard.stats.ranking import area_under_risk_coverage
 from tests.conftest import FLAG, LEVEL, TEAM
@@ -291,3 +292,29 @@ def test_the_worst_threshold_counts_its_own_answers() -> None:
     assert (found.n, found.cases) == (2, 2)
     every = {"effort": [1.0, 1.0], "level": [0.0, 0.0]}
     assert found.details == {"question": "effort", "threshold": 0, "every": every}
+
+
+def test_the_bake_off_and_the_metrics_say_the_same() -> None:
+    for per_case in (1, 4):
+        table = draw(np.random.default_rng(6), 200, per_case, 1.4)
+        found = measure(table, Settings(), ()).overall
+        used = bake_off(table).overall[0]
+        assert used.auroc is not None
+        for score, name in ((used.auroc, "auroc_failure"), (used.aurc, "aurc")):
+            assert score.value == pytest.approx(found[name].value)
+            assert score.interval == pytest.approx(found[name].interval)
+        null = found["ece"].null
+        assert null is not None
+        assert used.ece.null == pytest.approx(null.expectation)
+
+
+def test_options_told_apart_perfectly_are_not_called_unclear() -> None:
+    made = [
+        ({"team": label}, {"team": picked(label, [0.9 if o == label else 0.05 for o in TEAM["criteria"]])})
+        for label in TEAM["criteria"] * 6
+    ]
+    report = judged({"team": TEAM}, made, lexical_rows=0)
+    pairs = confusable_options(report.table)
+    assert [(pair.auroc, pair.interval) for pair in pairs] == [(1.0, None)] * 3
+    found = Audit("d", 18, 1, [], [], [], 0, [], [], pairs)
+    assert "tell apart (auroc not above 0.5 for sure): none" in " ".join(audit_lines(found, 5))

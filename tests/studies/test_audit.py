@@ -13,7 +13,7 @@ import pytest
 from steelyard import Dataset, evaluate
 from steelyard.stats.minhash import candidate_pairs, shingle_hashes, signatures, similarity
 from steelyard.studies.audit import audit
-from steelyard.studies.planning import Aims, plan
+from steelyard.studies.planning import Aims, plan, read_pilot
 from tests.conftest import FLAG, TEAM, Ran, make_rows
 
 
@@ -244,3 +244,18 @@ def test_levels_far_off_are_contradicted_too(tmp_path: Path) -> None:
     (one,) = audit(data, [tmp_path / "run"]).disagreements
     assert (one.row, one.expected, one.answer, one.runs) == (1, 0, 2, 1)
     assert one.confidence == pytest.approx(0.7)
+
+
+def test_pilots_of_unequal_length_and_without_a_difference(
+    tmp_path: Path, steelyard: Callable[..., Ran]
+) -> None:
+    data = write(tmp_path / "d.jsonl", make_rows(40))
+    run = ("run", data, "-e", "scripted,accuracy=0.8,seed=1", "--quiet", "--out")
+    steelyard(*run, tmp_path / "whole")
+    steelyard(*run, tmp_path / "part", "--limit", 25)
+    pilots = ("--pilot", tmp_path / "whole", "--pilot", tmp_path / "part")
+    ran = steelyard("plan", "--drop", 0.05, *pilots)
+    assert ran.code == 0
+    assert "no number of cases" in ran.out
+    assert "discordance 0.0000 (measured)" in ran.out
+    assert read_pilot([tmp_path / "whole", tmp_path / "part"], Dataset.from_jsonl(data)).cases == 25

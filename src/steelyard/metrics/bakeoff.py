@@ -9,10 +9,9 @@ import numpy as np
 
 from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.metrics.derived import MEASURES, column
-from steelyard.metrics.estimates import on_logit, on_root
-from steelyard.stats.bins import bin_index, bin_spread, expected_calibration_error, within_bins_deff
+from steelyard.metrics.estimates import area_interval, reach_of
+from steelyard.stats.bins import bin_index, binned_null, expected_calibration_error, within_bins_deff
 from steelyard.stats.clusters import Clusters, influence_variance
-from steelyard.stats.nulls import half_normal_null
 from steelyard.stats.ranking import (
     area_under_risk_coverage,
     aurc_influence,
@@ -148,7 +147,6 @@ def _judge(confidence: Floats, correct: Floats, clusters: Clusters, bins: int) -
     residual = correct - confidence
     sums = np.bincount(np.maximum(found, 0), weights=residual, minlength=bins)
     deff = 1.0 if clusters.alone else within_bins_deff(residual, clusters.compact, found, bins)
-    spread = bin_spread(confidence, bins, found) * math.sqrt(deff) / len(order)
     nothing = np.zeros(len(order))
     levels = aurc_influence(accepted, hits, risk)
     return _Judged(
@@ -159,7 +157,7 @@ def _judge(confidence: Floats, correct: Floats, clusters: Clusters, bins: int) -
         chance_inflation(*levels, accepted, hits),
         expected_calibration_error(confidence, correct, bins, found),
         np.sign(sums)[found] * residual,
-        half_normal_null(spread, 0.0).expectation,
+        binned_null(confidence, bins, found, 0.0, deff).expectation,
     )
 
 
@@ -167,8 +165,13 @@ def _compared(name: str, own: _Judged, used: _Judged, clusters: Clusters) -> Con
     area = None
     if own.auroc is not None and used.auroc is not None:
         area = _score(name, (own.auroc, own.auroc_influence), (used.auroc, used.auroc_influence), clusters)
-    wider = max(own.inflation, used.inflation)
-    risk = _score(name, (own.aurc, own.aurc_influence), (used.aurc, used.aurc_influence), clusters, wider)
+    risk = _score(
+        name,
+        (own.aurc, own.aurc_influence),
+        (used.aurc, used.aurc_influence),
+        clusters,
+        inflations=(own.inflation, used.inflation),
+    )
     ece = Score(own.ece, null=own.null)
     if name != USED:
         gaps, moved = own.gaps - used.gaps, own.ece - used.ece
@@ -179,25 +182,23 @@ def _compared(name: str, own: _Judged, used: _Judged, clusters: Clusters) -> Con
 Found = tuple[float, Floats]
 
 
-def _score(name: str, own: Found, used: Found, clusters: Clusters, inflation: float = 1.0) -> Score:
-    """A value and its influence, beside those of the confidence in use."""
-    half = _half(own[1], clusters, inflation)
+def _score(name: str, own: Found, used: Found, clusters: Clusters, inflations: Pair | None = None) -> Score:
+    """A value and its influence, beside those of the confidence in use; risks have inflations."""
+    widened, wider = (inflations[0], max(inflations)) if inflations else (1.0, 1.0)
     interval = None
-    if half is not None:
-        interval = on_logit(own[0], half) if inflation == 1.0 else on_root(own[0], half, 1.0)
+    if len(clusters) > 1:
+        variance = widened * influence_variance(own[1], clusters)
+        half = reach_of(variance, len(clusters), len(own[1]))
+        interval = area_interval(own[0], half, root=inflations is not None)
     if name == USED:
         return Score(own[0], interval)
     moved = own[0] - used[0]
-    return Score(own[0], interval, moved, _around(moved, own[1] - used[1], clusters, inflation))
-
-
-def _half(influence: Floats, clusters: Clusters, inflation: float = 1.0) -> float | None:
-    if len(clusters) < 2:
-        return None
-    variance = inflation * influence_variance(influence, clusters)
-    return t_quantile(0.975, len(clusters) - 1) * math.sqrt(variance)
+    return Score(own[0], interval, moved, _around(moved, own[1] - used[1], clusters, wider))
 
 
 def _around(value: float, influence: Floats, clusters: Clusters, inflation: float = 1.0) -> Pair | None:
-    half = _half(influence, clusters, inflation)
-    return None if half is None else (value - half, value + half)
+    if len(clusters) < 2:
+        return None
+    variance = inflation * influence_variance(influence, clusters)
+    half = t_quantile(0.975, len(clusters) - 1) * math.sqrt(variance)
+    return value - half, value + half

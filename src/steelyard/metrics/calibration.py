@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from steelyard.metrics.estimates import bare, mean_of
 from steelyard.metrics.registry import Measurement, metric
 from steelyard.metrics.view import View
-from steelyard.stats.bins import bin_spread, expected_calibration_error, within_bins_deff
-from steelyard.stats.nulls import half_normal_null
+from steelyard.stats.bins import binned_null, expected_calibration_error, within_bins_deff
 
 BIASED = "biased upwards, so an interval around it would not cover; see what perfect calibration reads"
 
@@ -30,8 +27,7 @@ def ece(view: View) -> Measurement | None:
     value = expected_calibration_error(confidence, correct, view.settings.bins, view.bins)
     null = None
     if view.settings.intervals:
-        spread = bin_spread(confidence, view.settings.bins, view.bins)
-        null = half_normal_null(spread * (math.sqrt(view.bins_deff) / n), value)
+        null = binned_null(confidence, view.settings.bins, view.bins, value, view.bins_deff)
     return bare(value, n, len(clusters), BIASED, null=null)
 
 
@@ -45,7 +41,7 @@ def _own_error(view: View, stated: str, outcome: str, kind: int) -> Measurement 
     value, null = expected_calibration_error(p, y, bins, found), None
     if view.settings.intervals:
         deff = 1.0 if clusters.alone else within_bins_deff(y - p, clusters.compact, found, bins)
-        null = half_normal_null(bin_spread(p, bins, found) * (math.sqrt(deff) / len(p)), value)
+        null = binned_null(p, bins, found, value, deff)
     return bare(value, len(p), len(clusters), BIASED, null=null)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import msgspec
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.metrics.derived import column
+from steelyard.metrics.estimates import area_interval, reach_of
 from steelyard.stats.clusters import Clusters, influence_variance
 from steelyard.stats.ranking import auroc, auroc_influence, ranked_levels, spread_over
-from steelyard.stats.special import t_quantile
 
 FEWEST = 5
 MOST_OPTIONS = 200
@@ -38,6 +37,7 @@ class Confusable(msgspec.Struct, frozen=True):
         Chance that a case labelled `first` gets more of its probability on `first` against `second`
         than one labelled `second`; 0.5 is no idea.
     interval : (float, float) or None
+        None at 0 and 1, where no case can move it, and with fewer than two cases.
     n_first, n_second : int
         Cases of either label.
     swapped : int
@@ -119,5 +119,5 @@ def _area(share: Floats, first: Floats, clusters: Clusters) -> tuple[float, tupl
         return area, None
     influence = np.empty(len(order))
     influence[order] = spread_over(*auroc_influence(accepted, hits, area), accepted, first[order])
-    half = t_quantile(0.975, len(clusters) - 1) * math.sqrt(influence_variance(influence, clusters))
-    return area, (max(0.0, area - half), min(1.0, area + half))
+    half = reach_of(influence_variance(influence, clusters), len(clusters), len(order))
+    return area, area_interval(area, half)

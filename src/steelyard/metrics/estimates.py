@@ -190,16 +190,11 @@ def ranked_of(
     if view.whole and view.settings.resamples:
         interval, method = _resampled(view, name, value, influence, statistic), "case bootstrap, BCa"
     else:
-        square = ranked.cases / (ranked.cases - 1) * float((influence * influence).sum())
+        variance = ranked.cases / (ranked.cases - 1) * float((influence * influence).sum()) / n**2
         if root:
-            square *= chance_inflation(right, wrong, ranked.accepted, ranked.hits)
-        # As for rates: only clusters make the number of cases, not of answers, the limit.
-        z = Z975 if ranked.alone else t_quantile(0.975, ranked.cases - 1)
-        half = z * math.sqrt(square) / n
-        if root:
-            interval, method = on_root(value, half, high), "influence function, square-root scale"
-        else:
-            interval, method = on_logit(value, half, high), "influence function, logit scale"
+            variance *= chance_inflation(right, wrong, ranked.accepted, ranked.hits)
+        interval = area_interval(value, reach_of(variance, ranked.cases, n), high=high, root=root)
+        method = f"influence function, {'square-root' if root else 'logit'} scale"
     return Measurement(
         value,
         n,
@@ -211,16 +206,21 @@ def ranked_of(
     )
 
 
-def on_root(value: float, half: float, high: float) -> Pair | None:
-    """Interval of a value above 0 that is symmetric in its square root; None at 0."""
-    if value <= 0.0:
-        return None
-    centre, reach = math.sqrt(value), half / (2.0 * math.sqrt(value))
-    return max(0.0, centre - reach) ** 2, min(high, (centre + reach) ** 2)
+def reach_of(variance: float, cases: int, n: int) -> float:
+    """Half the width of a 95 % interval of an area.
+
+    As for rates, only clusters make the number of cases, not of answers, the limit.
+    """
+    return (Z975 if cases == n else t_quantile(0.975, cases - 1)) * math.sqrt(variance)
 
 
-def on_logit(value: float, half: float, high: float = 1.0) -> Pair | None:
-    """Interval of a value in (0, high) that is symmetric in its logit; None at the ends."""
+def area_interval(value: float, half: float, *, high: float = 1.0, root: bool = False) -> Pair | None:
+    """Interval of an area in (0, high), symmetric in its logit or square root; None at the ends."""
+    if root:
+        if value <= 0.0:
+            return None
+        centre, reach = math.sqrt(value), half / (2.0 * math.sqrt(value))
+        return max(0.0, centre - reach) ** 2, min(high, (centre + reach) ** 2)
     value, half = value / high, half / high
     if not 0.0 < value < 1.0:
         return None

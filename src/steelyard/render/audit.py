@@ -37,7 +37,7 @@ def audit_lines(found: Any, limit: int) -> Iterator[str]:
     yield from _section("labels of each question, the most uneven first", found.balance, limit, _balance)
     if found.runs:
         yield from _section("options no run ever chose", found.options, limit, _option)
-        unclear = [pair for pair in found.confusable if not pair.interval or pair.interval[0] <= 0.5]
+        unclear = [pair for pair in found.confusable if (pair.interval or [pair.auroc])[0] <= 0.5]
         title = "options the engine cannot tell apart (auroc not above 0.5 for sure)"
         yield from _section(title, unclear, limit, _pair)
         rest = [pair for pair in found.confusable if pair not in unclear and pair.auroc < 0.8]

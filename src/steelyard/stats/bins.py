@@ -105,6 +105,12 @@ def bin_spread(confidence: Floats, bins: int, found: Codes) -> Floats:
     return spread
 
 
+def binned_null(confidence: Floats, bins: int, found: Codes, value: float, deff: float = 1.0) -> Null:
+    """Null of the calibration error `value` over bins, `deff` being the design effect inside them."""
+    spread = bin_spread(confidence, bins, found) * (math.sqrt(deff) / len(confidence))
+    return half_normal_null(spread, value)
+
+
 def within_bins_deff(residual: Floats, codes: Ints, found: Codes, bins: int) -> float:
     """Design effect of residuals inside their bins: how much answers of one case hang together there.
 
@@ -188,8 +194,8 @@ def debiased_square(table: Binned, deff: float = 1.0) -> tuple[float, float]:
     (float, float)
         ``sum n_b/n (gap^2 - deff y (1 - y) / (n_b - 1))`` over bins of two answers or more; its sign
         is kept. The error is ``sqrt(sum 2 w^2 v^2)``, v being what was subtracted: what is left of
-        it where gaps are nothing. Source: Broecker 2012; Ferro and
-        Fricker 2012; Kumar, Liang and Ma 2019 (arXiv 1909.10155).
+        it where gaps are nothing. Source: Broecker 2012; Ferro and Fricker 2012; Kumar, Liang and Ma
+        2019 (arXiv 1909.10155).
     """
     kept = table.n >= 2
     if not kept.any():

@@ -28,7 +28,7 @@ class Null(msgspec.Struct, frozen=True):
     expectation, q95 : float
         Mean and 95th percentile under perfect calibration.
     p : float
-        Chance of a value at least as large; in (0, 1].
+        Chance of a value at least as large; in [0, 1], 0 only where no other value is possible.
     excess : float
         Value less expectation.
     method : str

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import IncomparableError
 from steelyard.formats.dataset import Dataset
-from steelyard.metrics.decisions import SCORED, Decisions, Floats
+from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.run.saved import read_saved_run
-from steelyard.stats.bins import bin_index, bin_spread
+from steelyard.stats.bins import bin_index, binned_null, within_bins_deff
 from steelyard.stats.clusters import Clusters, cluster_spread
-from steelyard.stats.nulls import half_normal_null
 from steelyard.stats.power import (
     accepted_to_certify,
     paired_cases,
@@ -76,7 +76,9 @@ def read_pilot(folders: Sequence[str | Path], dataset: Dataset, bins: int = 15) 
         A run is of other data, unfinished or damaged; or nothing in it was scored.
     """
     tables = [read_saved_run(folder, dataset).table(dataset) for folder in folders]
-    rows = np.flatnonzero(np.logical_and.reduce([_scored(table) for table in tables]))
+    # Runs of fewer rows answer the first ones, so what all have is the shortest.
+    shared = min(map(len, tables))
+    rows = np.flatnonzero(np.logical_and.reduce([_scored(table)[:shared] for table in tables]))
     if not len(rows):
         raise IncomparableError(
             f"{folders[0]}: no choice or yes/no answer was scored, so there is nothing to plan on"
@@ -88,8 +90,6 @@ def read_pilot(folders: Sequence[str | Path], dataset: Dataset, bins: int = 15) 
         moved = tables[1].correct[rows] - correct
         discordance = float(np.count_nonzero(moved)) / len(rows)
     confidence = table.confidence[rows]
-    stated = confidence[~np.isnan(confidence)]
-    spread = bin_spread(stated, bins, bin_index(stated, bins)) / max(1, len(stated))
     return Pilot(
         len(rows),
         len(clusters),
@@ -97,13 +97,23 @@ def read_pilot(folders: Sequence[str | Path], dataset: Dataset, bins: int = 15) 
         cluster_spread(moved, clusters).deff,
         len(rows) / len(clusters),
         discordance,
-        half_normal_null(spread, 0.0).q95,
+        _noise(confidence, correct, table.cluster[rows], bins),
         _risks(confidence, correct),
     )
 
 
-def _scored(table: Decisions) -> Floats:
-    found: Floats = (table.status == SCORED) & ~np.isnan(table.correct)
+def _noise(confidence: Floats, correct: Floats, cluster: Ints, bins: int) -> float:
+    """95th percentile of the calibration error these confidences read when they are calibrated."""
+    stated = ~np.isnan(confidence)
+    if not stated.any():
+        return 0.0
+    p, found, codes = confidence[stated], bin_index(confidence[stated], bins), Clusters(cluster[stated])
+    deff = within_bins_deff(correct[stated] - p, codes.compact, found, bins)
+    return binned_null(p, bins, found, 0.0, deff).q95
+
+
+def _scored(table: Decisions) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (table.status == SCORED) & ~np.isnan(table.correct)
     return found
 
 
@@ -175,18 +185,23 @@ def plan(aims: Aims, pilot: Pilot | None = None) -> list[Need]:
     return needs
 
 
+def _taken(given: float | None, measured: float | None, assumed: float) -> tuple[float, str]:
+    """The first there is, and which it was; a measured zero is a measurement."""
+    if given is not None:
+        return given, "given"
+    return (assumed, "assumed") if measured is None else (measured, "measured")
+
+
 class _Planner:
     def __init__(self, aims: Aims, pilot: Pilot | None) -> None:
         self.aims, self.pilot = aims, pilot
         self.per_case = pilot.answers_per_case if pilot else 1.0
-        self.deff = aims.deff or (pilot.deff if pilot else 1.0)
-        measured = pilot.discordance if pilot else None
-        self.discordance = aims.discordance or measured or PILOT_DISCORDANCE
-        self.rate = aims.rate or (pilot.rate if pilot else PILOT_RATE)
-        said = "given" if aims.discordance else "measured" if measured else "assumed"
+        deff, rate, differ = (pilot.deff, pilot.rate, pilot.discordance) if pilot else (None, None, None)
+        self.deff, _ = _taken(aims.deff, deff, 1.0)
+        self.discordance, said = _taken(aims.discordance, differ, PILOT_DISCORDANCE)
         tail = f"design effect {self.deff:.2f}, {self.per_case:.2f} answers a case"
         self.paired = f"discordance {self.discordance:.4f} ({said}), {tail}"
-        said = "given" if aims.rate else "measured" if pilot else "assumed"
+        self.rate, said = _taken(aims.rate, rate, PILOT_RATE)
         self.unpaired = f"accuracy {self.rate:.4f} ({said}), {tail}"
 
     def _cases(self, answers: float) -> int:
@@ -237,7 +252,7 @@ class _Planner:
 
     def to_quieten(self, limit: float) -> Need:
         aim = f"keep the calibration error of a calibrated model below {limit:g} 19 times in 20"
-        if self.pilot is None:
+        if self.pilot is None or not self.pilot.ece_q95:
             return Need(aim, None, "needs a pilot run: it depends on the confidences")
         answers = self.pilot.answers * (self.pilot.ece_q95 / limit) ** 2
         return Need(
