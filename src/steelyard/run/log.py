@@ -190,7 +190,8 @@ def read_run(folder: Path) -> dict[str, Any]:
     try:
         value = strict_loads(path.read_bytes())
     except OSError as error:
-        raise ReportError(f"{one_line(path)}: cannot be read: {error.strerror or error}") from None
+        mend = "name a folder that `run --out` made"
+        raise ReportError(f"{one_line(path)}: cannot be read: {error.strerror or error}; {mend}") from None
     except JsonFault as error:
         raise ReportError(f"{one_line(path)}: {error}") from None
     if not isinstance(value, dict) or value.get("schema") != RUN_SCHEMA:
