@@ -4,6 +4,7 @@
       InputError (ValueError)      the caller's file, flag or argument
         DatasetError               a labelled dataset
         ReportError                a saved report or run folder
+        PolicyError                a gate policy, a limit or a tolerance
         UnknownNameError           no engine, metric or slice of that name
       EngineError                  the engine's side
         MissingExtraError          an optional package is not installed
@@ -53,6 +54,10 @@ class DatasetError(InputError):
 
 class ReportError(InputError):
     """A saved report or run folder cannot be used."""
+
+
+class PolicyError(InputError):
+    """A gate policy, a limit or a tolerance cannot be used."""
 
 
 class UnknownNameError(InputError):

@@ -17,7 +17,7 @@ from steelyard.metrics.confusable import confusable_options, option_use
 from steelyard.metrics.curves import reliability_table, risk_coverage_curve
 from steelyard.metrics.measure import measure
 from steelyard.render.audit import audit_lines
-from steelyard.run.compare import check_confidence_mix
+from steelyard.run.mix import check_confidence_mix
 from steelyard.stats.ranking import area_under_risk_coverage
 from tests.conftest import FLAG, LEVEL, TEAM
 

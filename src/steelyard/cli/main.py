@@ -18,6 +18,7 @@ COMMANDS = {
     "validate": "Check a labelled dataset; no engine is asked.",
     "run": "Score a labelled dataset on an engine.",
     "rescore": "Judge a run folder or a saved report again; no engine is asked.",
+    "compare": "Hold a report against a baseline, or several runs against each other.",
     "audit": "Look for labels and rows that would mislead an evaluation.",
     "plan": "Say how many cases it takes to see what you want to see.",
     "metrics": "List the metrics, or say everything about some.",

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from steelyard.cli.gating import Gating
+from steelyard.cli.gating import gating as with_gating
 from steelyard.cli.options import Finite, Judging, engine_tables
 from steelyard.cli.options import judging as with_judging
 
@@ -53,16 +55,32 @@ from steelyard.cli.options import judging as with_judging
 )
 @click.option("--retry-errors", is_flag=True, help="With --out: ask errored rows again.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@with_gating
+@click.option(
+    "--sequential",
+    is_flag=True,
+    help="Ask in random order and stop as soon as accuracy is surely worse than the baseline, or surely not.",
+)
 @with_judging
 def command(
-    dataset: str, spec: str | None, out: str | None, quiet: bool, judging: Judging, **asking: Any
+    dataset: str,
+    spec: str | None,
+    out: str | None,
+    quiet: bool,
+    gating: Gating,
+    sequential: bool,
+    judging: Judging,
+    **asking: Any,
 ) -> int:
-    """Score a labelled dataset on an engine.
+    """Score a labelled dataset on an engine, and hold it to limits.
 
-    DATASET is a JSON Lines file, the same packed as .gz, or - for standard input.
+    DATASET is a JSON Lines file, the same packed as .gz, or - for standard input. With --baseline, limits or
+    a policy the exit code is 1 when a limit is broken; files are written all the same.
     """
     if asking["retry_errors"] and out is None:
         raise click.UsageError("--retry-errors needs --out: without a run folder there is nothing to retry")
+    limits = gating.limits()
+    from steelyard.cli.held import Held
     from steelyard.cli.output import save_folder, save_report, show_report
     from steelyard.cli.progress import progress
     from steelyard.engines.spec import make_engine
@@ -74,12 +92,13 @@ def command(
 
     data = Dataset.from_jsonl(dataset)
     _warn(shown_warnings(data))
+    settings = judging.settings()
+    held = Held(gating, limits, data, settings)
     if spec is None:
         click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
     engine = make_engine(spec or "lexical", engine_tables())
     options = RunOptions(**asking)
     _warn(idle_options(engine, options))
-    settings = judging.settings()
     try:
         with progress(quiet) as shown:
             report = evaluate(engine, data, options=options, settings=settings, out=out, progress=shown)
@@ -88,11 +107,12 @@ def command(
         click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)
         return 128 + stop.signal
     _warn([*report.warnings, *report.absent])
+    report.config |= limits.recorded(report.overall)
     save_report(report, judging)
     if out is not None:
         save_folder(report, out, cases=not judging.no_cases)
     show_report(report, judging.slices, judging.every)
-    return 0
+    return held.judge(report, judging, out)
 
 
 def _warn(warnings: list[str]) -> None:

@@ -40,15 +40,18 @@ def _number(text: str) -> float:
 
 
 _strict = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_number)
+_with_nan = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
-def strict_loads(data: bytes | str) -> Any:
+def strict_loads(data: bytes | str, *, nan: bool = False) -> Any:
     """Parse one JSON value, refusing what the standard reader lets through.
 
     Parameters
     ----------
     data : bytes or str
         UTF-8 text; a leading byte-order mark is allowed.
+    nan : bool
+        Let NaN and infinities pass, as other tools write them.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def strict_loads(data: bytes | str) -> Any:
     """
     try:
         text = data if isinstance(data, str) else str(data, "utf-8-sig")
-        value = _strict.decode(text)
+        value = (_with_nan if nan else _strict).decode(text)
     except JsonFault:
         raise
     except UnicodeDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.core.requests import Failure, Reply
 from steelyard.errors import ReportError
@@ -17,6 +17,26 @@ SCHEMA = "laya-evals-report/1"
 COVERAGE_DEFINITION = 2
 
 
+def read_document(path: str | Path, *, nan: bool = True) -> dict[str, Any]:
+    """Read a JSON object that stands for a run: a report, or a bare map of metrics.
+
+    Raises
+    ------
+    ReportError
+        Unreadable, not JSON, or not an object; `nan` lets NaN and infinities pass.
+    """
+    name = one_line(path)
+    try:
+        value = strict_loads(Path(path).read_bytes(), nan=nan)
+    except OSError as error:
+        raise ReportError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except JsonFault as error:
+        raise ReportError(f"{name}: {error}") from None
+    if not isinstance(value, dict):
+        raise ReportError(f"{name}: a report is an object, not {type_name(value)}")
+    return value
+
+
 def read_report(path: str | Path) -> dict[str, Any]:
     """Read a `laya-evals-report/1` file.
 
@@ -25,15 +45,7 @@ def read_report(path: str | Path) -> dict[str, Any]:
     ReportError
         Unreadable, not strict JSON, or without the parts of a report.
     """
-    name = one_line(path)
-    try:
-        value = strict_loads(Path(path).read_bytes())
-    except OSError as error:
-        raise ReportError(f"{name}: cannot be read: {error.strerror or error}") from None
-    except JsonFault as error:
-        raise ReportError(f"{name}: {error}") from None
-    if not isinstance(value, dict):
-        raise ReportError(f"{name}: a report is an object, not {type_name(value)}")
+    name, value = one_line(path), read_document(path, nan=False)
     for key, kind in (("config", dict), ("overall", dict), ("slices", dict), ("cases", list)):
         if not isinstance(value.get(key), kind):
             raise ReportError(
@@ -113,8 +125,16 @@ class _Cases:
         return case
 
 
-def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]], list[Reply]]:
-    """Take a report apart into dataset rows and replies, so that it can be judged again.
+class RowKey(NamedTuple):
+    """What a report's cases say of their row; None where they do not."""
+
+    row: int | None
+    id: str | int | None
+    state_sha256: str | None
+
+
+def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]], list[Reply], list[RowKey]]:
+    """Take a report apart into dataset rows, replies and what is known of each row.
 
     Options the report does not show are taken from the probabilities, a score's levels from its
     legend. Cases that name neither row nor id become rows of their own.
@@ -126,6 +146,7 @@ def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]],
     """
     rows: list[dict[str, Any]] = []
     replies: list[Reply] = []
+    keys: list[RowKey] = []
     last: Any = None
     for position, case in enumerate(report["cases"]):
         try:
@@ -138,6 +159,7 @@ def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]],
             rows.append({"state": f"case {position}", "questions": {}, "expected": {}})
             rows[-1] |= {key: case[key] for key in ("language", "tags", "id", "group") if case.get(key)}
             replies.append(Reply(len(rows) - 1, {}, case.get("model")))
+            keys.append(_key_of(case))
             last = row
         if qid in rows[-1]["questions"]:
             raise ReportError(f"{one_line(name)}: case {position} answers {quote(qid)} twice for one row")
@@ -146,7 +168,16 @@ def rows_of(report: Mapping[str, Any], name: str) -> tuple[list[dict[str, Any]],
         replies[-1].answers[qid] = answer
     if not rows:
         raise ReportError(f"{one_line(name)}: holds no cases; judge a report that was written with cases")
-    return rows, replies
+    return rows, replies, keys
+
+
+def _key_of(case: Mapping[str, Any]) -> RowKey:
+    row, identity, digest = case.get("row"), case.get("id"), case.get("state_sha256")
+    return RowKey(
+        row if type(row) is int else None,
+        identity if type(identity) in (str, int) else None,
+        digest if isinstance(digest, str) else None,
+    )
 
 
 def _question_of(answer: Mapping[str, Any], expected: Any) -> dict[str, Any]:

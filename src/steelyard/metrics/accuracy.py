@@ -34,11 +34,24 @@ def noul_accuracy(view: View) -> Measurement | None:
     return _accuracy(view, 2)
 
 
-def _accuracy(view: View, kind: int) -> Measurement | None:
+@metric("accuracy", better="higher", definition="accuracy/choice-and-noul/1")
+def accuracy(view: View) -> Measurement | None:
+    """Share of choice and yes/no answers that are right, taken together.
+
+    Formula: right / scored.
+    Needs: choice or noul labels.
+    Beware: a mean over questions as they are mixed in the data; compare it on the same cases only.
+    Source: interval by Wilson 1927 on the effective n.
+    """
+    return _accuracy(view, None)
+
+
+def _accuracy(view: View, kind: int | None) -> Measurement | None:
     correct, clusters = view.defined("correct", kind)
     if not len(correct):
         return None
-    errored = int(np.count_nonzero((view.column("kind") == kind) & (view.column("status") == ERRORED)))
+    own = view.column("kind") != 1 if kind is None else view.column("kind") == kind
+    errored = int(np.count_nonzero(own & (view.column("status") == ERRORED)))
     details = None
     if errored:
         floor = float(np.count_nonzero(correct)) / (len(correct) + errored)

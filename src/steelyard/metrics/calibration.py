@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.metrics.estimates import bare, mean_of
+from steelyard.metrics.estimates import bare, hear_gaps, mean_of
 from steelyard.metrics.registry import Measurement, metric
 from steelyard.metrics.view import View
 from steelyard.stats.bins import binned_null, expected_calibration_error, within_bins_deff
@@ -25,6 +25,8 @@ def ece(view: View) -> Measurement | None:
     if not n:
         return None
     value = expected_calibration_error(confidence, correct, view.settings.bins, view.bins)
+    if view.listening:
+        hear_gaps(view, correct - confidence, view.bins, clusters)
     null = None
     if view.settings.intervals:
         null = binned_null(confidence, view.settings.bins, view.bins, value, view.bins_deff)
@@ -39,6 +41,8 @@ def _own_error(view: View, stated: str, outcome: str, kind: int) -> Measurement 
     p, y, bins = view.column(stated)[kept], view.column(outcome)[kept], view.settings.bins
     found, clusters = view.column(view.bin_name(stated))[kept], view.clusters(kept)
     value, null = expected_calibration_error(p, y, bins, found), None
+    if view.listening:
+        hear_gaps(view, y - p, found, clusters)
     if view.settings.intervals:
         deff = 1.0 if clusters.alone else within_bins_deff(y - p, clusters.compact, found, bins)
         null = binned_null(p, bins, found, value, deff)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.core.questions import KINDS, option_bucket
 
-SCORED, ERRORED = 0, 1
+SCORED, ERRORED, NOT_ASKED = 0, 1, 2
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -54,6 +54,8 @@ def mean_of(
     if not n:
         return None
     value = exact_mean(values) if exact else float(values.mean())
+    if view.listening:
+        view.hear((values - value) / n, clusters)
     if not view.settings.intervals:
         return Measurement(value, n, len(clusters), no_interval=NOT_ASKED, null=null, details=details)
     spread = cluster_spread(values, clusters)
@@ -79,6 +81,8 @@ def rate_of(
     if not n:
         return None
     value = float(np.count_nonzero(hits)) / n
+    if view.listening:
+        view.hear((hits - value) / n, clusters, hits=hits)
     if not view.settings.intervals:
         return Measurement(value, n, len(clusters), no_interval=NOT_ASKED, details=details)
     return from_rate(value, cluster_spread(hits, clusters), details=details)
@@ -134,6 +138,8 @@ def from_influence(
 ) -> Measurement:
     """Measurement with an interval from what each answer does to the value."""
     n, groups = len(influence), len(clusters)
+    if view.listening:
+        view.hear(influence / n, clusters)
     if not view.settings.intervals or groups < 2:
         why = ONE_CASE if view.settings.intervals else NOT_ASKED
         return Measurement(value, n, groups, no_interval=why, null=null, details=details)
@@ -182,6 +188,8 @@ def ranked_of(
     ranked = view.ranked
     assert ranked is not None
     n = len(ranked)
+    if view.listening:
+        hear_ranked(view, ranked, levels(), root=root)
     if not view.settings.intervals or ranked.cases < 2:
         why = ONE_CASE if view.settings.intervals else NOT_ASKED
         return Measurement(value, n, ranked.cases, no_interval=why, details=details)
@@ -204,6 +212,21 @@ def ranked_of(
         no_interval=None if interval else "at the end of its range no answer can move it",
         details=details,
     )
+
+
+def hear_ranked(view: View, ranked: Ranked, levels: tuple[Floats, Floats], *, root: bool) -> None:
+    """Let a view know what each ranked answer does to an area; `root` as in `ranked_of`."""
+    influence = spread_over(*levels, ranked.accepted, ranked.correct)
+    inflation = chance_inflation(*levels, ranked.accepted, ranked.hits) if root else 1.0
+    _, _, clusters = view.paired()
+    view.hear(ranked.in_data_order(influence) / len(ranked), clusters, inflation)
+
+
+def hear_gaps(view: View, residual: Floats, bins: Any, clusters: Clusters) -> None:
+    """Let a view know what each answer does to a sum of absolute gaps of bins."""
+    sums = np.bincount(bins, weights=residual)
+    gaps = np.sign(sums)[bins] * residual
+    view.hear((gaps - gaps.mean()) / len(gaps), clusters)
 
 
 def reach_of(variance: float, cases: int, n: int) -> float:

@@ -140,3 +140,21 @@ def _expand(rows: Ints, ranked: Ints) -> NDArray[np.int64]:
     """Positions of the (row, code) pairs, which are sorted by row, in the rank order of their rows."""
     first = first_positions(rows, int(ranked.max(initial=-1)) + 1)
     return ragged(first[ranked], first[ranked + 1] - first[ranked])
+
+
+def better_of(metric: str) -> str:
+    """``higher``, ``lower`` or ``neither``; ``neither`` for names we do not know.
+
+    >>> better_of("choice_accuracy"), better_of("latency_p50_ms"), better_of("x")
+    ('higher', 'lower', 'neither')
+    """
+    if metric in METRICS:
+        return METRICS[metric].better
+    if metric.endswith("_ms"):
+        return "lower"
+    return "higher" if metric.startswith(("score_within_", "shortlist_", "tournament_")) else "neither"
+
+
+def needs_confidence(metric: str) -> bool:
+    """Whether the confidence column goes into a metric."""
+    return metric in METRICS and "confidence" in METRICS[metric].facts["Needs"].lower()

@@ -114,6 +114,10 @@ def selective_accuracy(view: View, coverage: float) -> Measurement | None:
     level = accepted_at(ranked.accepted, coverage)
     accepted, hits = round(float(ranked.accepted[level])), round(float(ranked.hits[level]))
     details = {"accepted": accepted, "of": len(ranked), "threshold": float(ranked.level[level])}
+    if view.listening:
+        share = np.zeros(len(ranked))
+        share[:accepted] = (ranked.correct[:accepted] - hits / accepted) / accepted
+        view.hear(ranked.in_data_order(share), view.paired()[2], _cut_inflation(ranked, accepted))
     if not view.settings.intervals:
         return bare(hits / accepted, accepted, ranked.cases, NOT_ASKED, details=details)
     spread = ranked.spread_of_first(accepted)

@@ -50,12 +50,15 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Gathered:
-    """A table re-ordered by `index`, each column gathered when first wanted."""
+    """A table re-ordered by `index`, each column gathered when first wanted.
 
-    def __init__(self, table: Decisions, index: Ints | None) -> None:
+    `clusters` takes the place of the table's own, as when it stands beside another table.
+    """
+
+    def __init__(self, table: Decisions, index: Ints | None, clusters: Ints | None = None) -> None:
         self.table = table
         self.index = index
-        self._columns: dict[str, Any] = {}
+        self._columns: dict[str, Any] = {} if clusters is None else {"cluster": clusters}
 
     def column(self, name: str) -> Any:
         """The column in the new order."""
@@ -95,6 +98,12 @@ class Ranked:
     def alone(self) -> bool:
         """Whether every answer is a case of its own."""
         return self.cases == len(self.confidence)
+
+    def in_data_order(self, values: Floats) -> Floats:
+        """A value per ranked answer, as answers stand in the dataset."""
+        found = np.empty(len(values))
+        found[self._order] = values
+        return found
 
     @cached_property
     def codes(self) -> Ints:
@@ -139,6 +148,24 @@ class Ranked:
         return spread_from(rate, square, accepted, sums, groups)
 
 
+class Heard(msgspec.Struct, frozen=True, eq=False):
+    """What each row of a view does to a metric.
+
+    Attributes
+    ----------
+    share : array, shape (rows,)
+        How far the row moves the value; sums to about zero.
+    inflation : float
+        By what a moving cut or ranking widens the variance.
+    hits : array or None
+        Of a rate: 1, 0, or NaN where a row does not count.
+    """
+
+    share: Floats
+    inflation: float
+    hits: Floats | None
+
+
 class View:
     """One slice: consecutive rows of a gathered table.
 
@@ -153,6 +180,8 @@ class View:
         first.
     whole : bool
         Whether this is the whole table.
+    listening : bool
+        Whether metrics are to say, in `heard`, what each row does to their value.
     """
 
     def __init__(
@@ -163,8 +192,11 @@ class View:
         settings: Settings,
         order: Ints,
         whole: bool = False,
+        listening: bool = False,
     ) -> None:
         self.gathered, self.settings, self.whole = gathered, settings, whole
+        self.listening = listening
+        self.heard: Heard | None = None
         self._start, self._stop, self._order = start, stop, order
         self._kept: list[tuple[NDArray[np.bool_], Clusters]] = []
         self._memo: dict[str, Any] = {}
@@ -186,6 +218,19 @@ class View:
         found = self.clusters(None) if kept.all() else Clusters(self.column("cluster")[kept])
         self._kept.append((kept, found))
         return found
+
+    def hear(
+        self, share: Floats, clusters: Clusters, inflation: float = 1.0, hits: Floats | None = None
+    ) -> None:
+        """Take in what each answer of `clusters` does to a metric, and the hits of a rate."""
+        kept = next((kept for kept, known in self._kept if known is clusters), slice(None))
+        full = np.zeros(len(self))
+        full[kept] = share
+        if hits is not None:
+            found = np.full(len(self), np.nan)
+            found[kept] = hits
+            hits = found
+        self.heard = Heard(full, inflation, hits)
 
     @cached_property
     def paired_rows(self) -> NDArray[np.bool_] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.formats.jsontext import one_line
@@ -53,7 +53,7 @@ def _lines(
     for line in count_lines(counts, measurements.overall):
         yield f"- {cell(line)}"
     yield ""
-    yield from _table(_COLUMNS, (_cells(row) for row in overall_rows(measurements.overall)))
+    yield from table(_COLUMNS, (_cells(row) for row in overall_rows(measurements.overall)))
     yield from _baselines(beside.baselines)
     yield from _contenders(beside.confidence)
     for dimension, values in measurements.slices.items():
@@ -110,7 +110,7 @@ def _section(title: str, header: tuple[str, ...], rows: Iterator[tuple[str, ...]
     yield ""
     yield f"## {title}"
     yield ""
-    yield from _table(header, rows)
+    yield from table(header, rows)
 
 
 def _cells(row: NumberRow) -> tuple[str, ...]:
@@ -125,12 +125,13 @@ def _slice_cells(values: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
             yield (value, *_cells(row))
 
 
-def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table; every cell is escaped."""
     yield _row(header)
     yield "|" + "---|" * len(header)
     for row in rows:
         yield _row(row)
 
 
-def _row(cells: tuple[str, ...]) -> str:
+def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(map(cell, cells)) + " |"

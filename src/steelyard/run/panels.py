@@ -12,7 +12,7 @@ from steelyard.metrics.baselines import baseline_panels
 from steelyard.metrics.curves import reliability_table, risk_coverage_curve
 from steelyard.metrics.decisions import Decisions, Floats
 from steelyard.metrics.view import Settings
-from steelyard.run.compare import confidence_mix
+from steelyard.run.mix import confidence_mix
 
 
 class Panels:

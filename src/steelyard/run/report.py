@@ -59,7 +59,7 @@ class Report:
         engine: Any,
         beside: Mapping[str, Floats] | None = None,
     ) -> None:
-        self._dataset, self._log = dataset, log
+        self.dataset, self._log = dataset, log
         self.warnings = list(log.warnings)
         self.table = join(dataset.columns, asked.answers, asked.facts, asked.labels)
         self.measurements = measure(self.table, settings)
@@ -117,7 +117,7 @@ class Report:
                 while (found := next(replies))[0] != row:
                     pass
                 reply = loads(found[1])["answers"]
-                case, digested = self._dataset.case(row), ""
+                case, digested = self.dataset.case(row), ""
             assert case is not None
             digested = digested or digest(case.state)
             qid = table.names.qids[table.qid[at]]

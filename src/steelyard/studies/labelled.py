@@ -173,7 +173,7 @@ def rescore_report(path: str | Path, settings: Settings) -> Report:
         Not a report, or one without cases.
     """
     saved = read_report(path)
-    rows, replies = rows_of(saved, str(path))
+    rows, replies, _ = rows_of(saved, str(path))
     dataset = Dataset.from_rows(rows, str(path))
     log = RunLog(None)
     log.start()
