@@ -13,6 +13,8 @@ from steelyard._version import __version__
 
 if TYPE_CHECKING:
     from steelyard.core.cases import Case
+    from steelyard.core.comparison import Comparison, Difference
+    from steelyard.core.gates import Finding, Policy, Rule, Verdict
     from steelyard.core.questions import ChoiceQuestion, NoulQuestion, QuestionSet, ScoreQuestion
     from steelyard.core.requests import Ability, CallOptions, Failure, Reply, Request
     from steelyard.engines._base import Engine
@@ -24,21 +26,28 @@ if TYPE_CHECKING:
         IncomparableError,
         InputError,
         InvalidAnswerError,
+        PolicyError,
         ReportError,
         SteelyardError,
     )
     from steelyard.formats.dataset import Dataset
+    from steelyard.formats.policy import parse_policy, read_policy
     from steelyard.metrics.decisions import Decisions
     from steelyard.metrics.registry import Measurement
     from steelyard.metrics.view import Settings
+    from steelyard.run.asserting import assert_no_regression, assert_regression, check, compare
     from steelyard.run.options import RunOptions
     from steelyard.run.report import Report
+    from steelyard.run.sequential import Sequential
+    from steelyard.run.side import Side, read_side
     from steelyard.studies.audit import Audit, audit
     from steelyard.studies.labelled import evaluate, rescore_report, rescore_run
     from steelyard.studies.planning import Aims, Need, Pilot, plan, read_pilot
 
 _HOMES = {
     "core.cases": ("Case",),
+    "core.comparison": ("Comparison", "Difference"),
+    "core.gates": ("Finding", "Policy", "Rule", "Verdict"),
     "core.questions": ("ChoiceQuestion", "NoulQuestion", "QuestionSet", "ScoreQuestion"),
     "core.requests": ("Ability", "CallOptions", "Failure", "Reply", "Request"),
     "engines._base": ("Engine",),
@@ -50,14 +59,19 @@ _HOMES = {
         "IncomparableError",
         "InputError",
         "InvalidAnswerError",
+        "PolicyError",
         "ReportError",
         "SteelyardError",
     ),
     "formats.dataset": ("Dataset",),
+    "formats.policy": ("parse_policy", "read_policy"),
     "metrics.decisions": ("Decisions",),
     "metrics.registry": ("Measurement",),
     "metrics.view": ("Settings",),
+    "run.asserting": ("assert_no_regression", "assert_regression", "check", "compare"),
     "run.report": ("Report",),
+    "run.sequential": ("Sequential",),
+    "run.side": ("Side", "read_side"),
     "run.options": ("RunOptions",),
     "studies.audit": ("Audit", "audit"),
     "studies.labelled": ("evaluate", "rescore_report", "rescore_run"),
@@ -72,13 +86,16 @@ __all__ = [
     "CallOptions",
     "Case",
     "ChoiceQuestion",
+    "Comparison",
     "Dataset",
     "DatasetError",
     "Decisions",
+    "Difference",
     "Engine",
     "EngineError",
     "EngineFailedError",
     "Failure",
+    "Finding",
     "IncomparableError",
     "InputError",
     "InvalidAnswerError",
@@ -86,21 +103,34 @@ __all__ = [
     "Need",
     "NoulQuestion",
     "Pilot",
+    "Policy",
+    "PolicyError",
     "QuestionSet",
     "Reply",
     "Report",
     "ReportError",
     "Request",
+    "Rule",
     "RunOptions",
     "ScoreQuestion",
+    "Sequential",
     "Settings",
+    "Side",
     "SteelyardError",
+    "Verdict",
     "__version__",
+    "assert_no_regression",
+    "assert_regression",
     "audit",
+    "check",
+    "compare",
     "evaluate",
     "make_engine",
+    "parse_policy",
     "plan",
     "read_pilot",
+    "read_policy",
+    "read_side",
     "rescore_report",
     "rescore_run",
 ]

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from steelyard.cli.gating import Gating
+from steelyard.core.gates import Verdict
 from steelyard.formats.files import write_whole
 from steelyard.formats.jsontext import one_line, pretty
 from steelyard.metrics.view import Settings
@@ -21,13 +22,20 @@ SCHEMA = "steelyard-comparison/1"
 
 
 class Compared:
-    """A comparison and its verdict."""
+    """A comparison and its verdict; `settled` takes the place of what the limits would say."""
 
-    def __init__(self, ours: Side, theirs: Side, limits: Limits, settings: Settings) -> None:
+    def __init__(
+        self,
+        ours: Side,
+        theirs: Side,
+        limits: Limits,
+        settings: Settings,
+        settled: Verdict | None = None,
+    ) -> None:
         comparing = Comparing(ours, theirs, settings)
         self.ours, self.limits = ours, limits
         self.comparison = comparing.compare(limits.tolerances, limits.direction, margins=limits.margins)
-        self.verdict = verdict(limits, ours, comparing, self.comparison, settings)
+        self.verdict = settled or verdict(limits, ours, comparing, self.comparison, settings)
         self.exit_code = self.verdict.exit_code
         self._unused = sorted((limits.tolerances or {}).keys() - comparing.drift.baseline.keys())
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Score a labelled dataset on an engine.",
     "rescore": "Judge a run folder or a saved report again; no engine is asked.",
     "compare": "Hold a report against a baseline, or several runs against each other.",
+    "baseline": "Keep the report that later runs are held against.",
     "audit": "Look for labels and rows that would mislead an evaluation.",
     "plan": "Say how many cases it takes to see what you want to see.",
     "metrics": "List the metrics, or say everything about some.",

@@ -93,7 +93,7 @@ def command(
     data = Dataset.from_jsonl(dataset)
     _warn(shown_warnings(data))
     settings = judging.settings()
-    held = Held(gating, limits, data, settings)
+    held = Held(gating, limits, data, settings, sequential=sequential, rows=asking["limit"])
     if spec is None:
         click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
     engine = make_engine(spec or "lexical", engine_tables())
@@ -101,7 +101,9 @@ def command(
     _warn(idle_options(engine, options))
     try:
         with progress(quiet) as shown:
-            report = evaluate(engine, data, options=options, settings=settings, out=out, progress=shown)
+            report = evaluate(
+                engine, data, options=options, settings=settings, out=out, progress=shown, watch=held.watch
+            )
     except Interrupted as stop:
         kept = "the same command takes it up" if out else "nothing was kept; name a run folder with --out"
         click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)

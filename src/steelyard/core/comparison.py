@@ -81,12 +81,21 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SliceDifference(msgspec.Struct, frozen=True):
-    """A difference on one slice; `q` is its p among the slices of its dimension, None without a p."""
+    """A difference on one slice.
+
+    Attributes
+    ----------
+    q : float or None
+        p among the slices of the dimension; None without a p.
+    part : bool
+        Whether the slice leaves anything out.
+    """
 
     dimension: str
     value: str
     found: Difference
     q: float | None
+    part: bool
 
 
 class Flip(msgspec.Struct, frozen=True):
@@ -192,12 +201,22 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unpaired: str | None = None
 
 
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A metric of one run: `expectation` is what a perfectly calibrated model would read."""
+
+    value: float
+    n: int
+    cases: int
+    interval: Pair | None = None
+    expectation: float | None = None
+
+
 class Contestant(msgspec.Struct, frozen=True):
-    """One of several runs: what it measured on its own answers, metric to value, interval and n."""
+    """One of several runs, and what it measured on its own answers."""
 
     name: str
     engine: str | None
-    measured: dict[str, tuple[float, Pair | None, int]]
+    measured: dict[str, Reading]
 
 
 class Match(msgspec.Struct, frozen=True):

@@ -68,11 +68,16 @@ ROW_REASONS = (
     "recorded_error",
     "wrong_count",
     "unexpected_question",
+    "not_asked",
 )
-"""Reasons a whole row has no answers."""
+"""Reasons a whole row has no answers; the last one is no error: a gate had seen enough."""
 
 REASONS = (*ROW_REASONS, "missing_answer", "invalid_answer", "invalid_distribution", "unlabelled")
-"""Reasons a question may not be scored; the last one means not applicable, the others errored."""
+"""Reasons a question may not be scored: ``unlabelled`` means not applicable, ``not_asked`` that it was not
+asked, the others errored."""
+
+NOT_ASKED_CODE = 1 + REASONS.index("not_asked")
+"""Reason code of what was not asked."""
 
 CONFIDENCE_SOURCES = ("none", "answer_confidence", "confidence", "noul", "probabilities")
 """Where an answer's confidence was taken from, in order of preference after ``none``."""

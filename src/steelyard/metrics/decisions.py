@@ -57,7 +57,7 @@ class Decisions(msgspec.Struct):
     qid, kind, options, language, model : int arrays
         Codes; `options` is a count; -1 where a row has no language or model.
     status, reason : int8 arrays
-        SCORED or ERRORED, and the reply's reason code (0 when scored).
+        SCORED, ERRORED or NOT_ASKED, and the reply's reason code (0 when scored).
     gold, gold_label, pred, pred_label : arrays
         Gold is an option position, level or 0/1; labels are codes of choice labels, else -1.
     value, confidence, stated, p_gold : float arrays

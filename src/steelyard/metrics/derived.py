@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.metrics.decisions import ERRORED, Decisions, Floats, Ints
+from steelyard.metrics.decisions import SCORED, Decisions, Floats, Ints
 from steelyard.stats.bins import bin_index
 
 MEASURES = ("stated", "top_probability", "margin", "concentration", "uniform_margin")
@@ -110,7 +110,7 @@ def _references(table: Decisions) -> dict[str, Floats]:
     Class priors leave the label itself out: ``(count - 1) / (n - 1)``; their log loss adds one to
     each count, as a label seen once would otherwise cost infinitely much.
     """
-    kept = np.flatnonzero((table.kind != 1) & (table.status != ERRORED) & ~np.isnan(table.correct))
+    kept = np.flatnonzero((table.kind != 1) & (table.status == SCORED) & ~np.isnan(table.correct))
     options = table.options[kept].astype(np.float64)
     outcome = np.where(table.kind[kept] == 0, table.gold_label[kept], table.gold[kept]).astype(np.int64)
     qid = table.qid[kept].astype(np.int64)

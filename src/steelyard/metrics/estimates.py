@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from steelyard.metrics.decisions import Floats
+from steelyard.metrics.ranked import Ranked
 from steelyard.metrics.registry import Measurement
-from steelyard.metrics.view import Ranked, View
+from steelyard.metrics.view import View
 from steelyard.stats.bootstrap import bca_interval, bootstrap
 from steelyard.stats.clusters import (
     Clusters,

@@ -8,8 +8,9 @@ import numpy as np
 
 from steelyard.metrics.decisions import Floats
 from steelyard.metrics.estimates import NOT_ASKED, bare, from_rate, ranked_of
+from steelyard.metrics.ranked import Ranked
 from steelyard.metrics.registry import Measurement, metric
-from steelyard.metrics.view import Ranked, View
+from steelyard.metrics.view import View
 from steelyard.stats.proportions import risk_upper_bound
 from steelyard.stats.ranking import (
     accepted_at,
@@ -127,14 +128,18 @@ def selective_accuracy(view: View, coverage: float) -> Measurement | None:
 def _cut_inflation(ranked: Ranked, accepted: int) -> float:
     """What moving with its sample adds to the variance of accuracy at a cut, as a factor.
 
-    With coverage k, accuracy A above the cut and m at it: ``1 + (1 - k)(A - m)^2 / (A (1 - A))``.
+    With coverage k, accuracy A above the cut and m at it: ``1 + (1 - k)(A - m)^2 / (A (1 - A))``. What
+    counts as at the cut are whole levels, so that the order of equal confidences does not matter.
     """
     n = len(ranked)
     level = float(ranked.correct[:accepted].mean())
     if accepted == n or not 0.0 < level < 1.0:
         return 1.0
     reach = max(10, n // 20)
-    at = float(ranked.correct[max(0, accepted - reach) : accepted + reach].mean())
+    ends, hits = np.append(0.0, ranked.accepted), np.append(0.0, ranked.hits)
+    first = int(np.searchsorted(ends, max(0, accepted - reach), side="right")) - 1
+    last = int(np.searchsorted(ends, min(n, accepted + reach)))
+    at = float((hits[last] - hits[first]) / (ends[last] - ends[first]))
     return 1.0 + (1.0 - accepted / n) * (level - at) ** 2 / (level * (1.0 - level))
 
 

@@ -110,7 +110,11 @@ def verdict_lines(found: Paired) -> Iterator[str]:
 
 
 def _slice_lines(found: Sequence[SliceDifference], asked: Collection[str]) -> Iterator[str]:
-    moved = [one for one in found if one.q is not None and one.q <= Q_SHOWN and one.dimension not in asked]
+    moved = [
+        one
+        for one in found
+        if one.q is not None and one.q <= Q_SHOWN and one.part and one.dimension not in asked
+    ]
     for dimension in asked:
         own = [one for one in found if one.dimension == dimension]
         yield from _slice_table(f"by {dimension}", own, f"by {dimension}: no answer has one")

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.core.comparison import Match, Several
+from steelyard.core.comparison import Match, Reading, Several
 from steelyard.formats.jsontext import one_line
 from steelyard.render.console import wrapped
 from steelyard.render.markdown import cell
 from steelyard.render.text import chance, fitted, number, span
 
-_COLUMNS = "| run | metric | value | 95 % interval | n |"
+_COLUMNS = "| run | metric | value | 95 % interval, or E0 | n | cases |"
 
 
 def several_lines(found: Several) -> Iterator[str]:
     """Each run's numbers, then every two runs on the answers both scored."""
-    yield f"{fitted('metric', 18)} {'value':>9}  {'95% interval':<18} {'n':>7}"
+    yield f"{fitted('metric', 18)} {'value':>9}  {'95% interval':<18} {'n':>7} {'cases':>7}"
     for run in found.runs:
         yield from wrapped(one_line(run.name) + (f" ({one_line(run.engine)})" if run.engine else ""))
         if not run.measured:
             yield "  holds no cases, so nothing is measured again"
-        for metric, (value, interval, n) in run.measured.items():
-            yield f"  {fitted(metric, 16)} {number(value):>9}  {_span(interval):<18} {n:>7}"
+        for metric, one in run.measured.items():
+            cells = f"{number(one.value):>9}  {_beside(one):<18} {one.n:>7} {one.cases:>7}"
+            yield f"  {fitted(metric, 16)} {cells}"
     yield ""
     yield "every two runs, on the answers both scored:"
     for match in found.matches:
@@ -47,10 +48,11 @@ def several_markdown(found: Several) -> Iterator[str]:
     yield "# Runs side by side"
     yield ""
     yield _COLUMNS
-    yield "|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|"
     for run in found.runs:
-        for metric, (value, interval, n) in run.measured.items():
-            yield f"| {cell(run.name)} | {metric} | {number(value)} | {_span(interval)} | {n} |"
+        for metric, one in run.measured.items():
+            cells = (cell(run.name), metric, number(one.value), _beside(one), str(one.n), str(one.cases))
+            yield f"| {' | '.join(cells)} |"
     yield ""
     for match in found.matches:
         yield f"- {cell(match_text(match))}"
@@ -58,5 +60,8 @@ def several_markdown(found: Several) -> Iterator[str]:
         yield f"- {cell(note)}"
 
 
-def _span(interval: tuple[float, float] | None) -> str:
-    return span(interval) if interval else "-"
+def _beside(one: Reading) -> str:
+    """The interval, or what a perfectly calibrated model would read."""
+    if one.interval:
+        return span(one.interval)
+    return "-" if one.expectation is None else f"E0 {number(one.expectation)}"

@@ -197,6 +197,8 @@ def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:
         f"{counts['rows']} rows, {counts['questions']} questions: {counts['scored']} scored, "
         f"{counts['errored']} errored, {counts['not_applicable']} not applicable"
     ]
+    if counts.get("rows_not_asked"):
+        lines.append(f"{counts['rows_not_asked']} rows were not asked: the gate had seen enough")
     if counts["by_reason"]:
         lines.append("reasons: " + ", ".join(f"{name} {n}" for name, n in counts["by_reason"].items()))
     for name in ("choice_accuracy", "noul_accuracy"):

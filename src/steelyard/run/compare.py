@@ -123,16 +123,16 @@ class Comparing:
         """Headline differences on each value of a dimension, with q-values among all of them."""
         assert self.pairing is not None
         metrics = [metric for metric in self.metrics() if metric.name in ON_SLICES]
-        found: list[tuple[str, Difference]] = []
+        found: list[tuple[str, bool, Difference]] = []
         for value, kept in slices_of(self.pairing.ours, self.pairing.at, dimension):
             own = Compared(self.pairing.subset(kept), Settings(bins=self.settings.bins))
-            found += [(value, one) for one in own.differences(metrics)]
-        tested = [one.p for _, one in found if one.p is not None]
+            found += [(value, len(kept) < len(self.pairing), one) for one in own.differences(metrics)]
+        tested = [one.p for *_, one in found if one.p is not None]
         # Rows have several tags, so their tests may depend on each other in any way.
         adjust = benjamini_yekutieli if dimension == "tag" else benjamini_hochberg
         q = iter(adjust(np.array(tested, np.float64)).tolist())
-        for value, one in found:
-            yield SliceDifference(dimension, value, one, None if one.p is None else next(q))
+        for value, part, one in found:
+            yield SliceDifference(dimension, value, one, None if one.p is None else next(q), part)
 
 
 def judgements(

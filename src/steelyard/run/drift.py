@@ -124,10 +124,16 @@ class Drift:
         Documents: reports; `theirs` may be a bare map of metrics.
     mixed : str or None
         Why confidences of the two are not the same measure, where that is known.
+    names : (str, str)
+        What to call the two in messages.
     """
 
     def __init__(
-        self, ours: Mapping[str, Any], theirs: Mapping[str, Any], mixed: str | None, names: tuple[str, str]
+        self,
+        ours: Mapping[str, Any],
+        theirs: Mapping[str, Any],
+        mixed: str | None = None,
+        names: tuple[str, str] = ("this run", "the baseline"),
     ) -> None:
         self.config, self.base_config = identity_of(ours), identity_of(theirs)
         self.overall = metric_map(ours, names[0], baseline=False)
@@ -185,6 +191,19 @@ class Drift:
             diff=diff,
             improved=improved and not within,
         )
+
+
+def as_peer(delta: Delta) -> dict[str, Any]:
+    """A delta as the peer says it, NaN where there is no number."""
+    found: dict[str, Any] = {
+        "baseline": delta.baseline,
+        "value": math.nan if delta.value is None else delta.value,
+        "diff": math.nan if delta.diff is None else delta.diff,
+        "tolerance": delta.tolerance,
+    }
+    if delta.missing:
+        found["missing"] = True
+    return found | ({"incomparable": delta.incomparable} if delta.incomparable else {})
 
 
 def _definitions(document: Mapping[str, Any]) -> dict[str, str]:

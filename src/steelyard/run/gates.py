@@ -15,7 +15,7 @@ from steelyard.metrics.measure import better_of
 from steelyard.metrics.view import Settings
 from steelyard.run.compare import Comparing
 from steelyard.run.evidence import Where, Witness, check_metric
-from steelyard.run.limits import named, over, told_apart, unattainable
+from steelyard.run.limits import forbidden, named, over, told_apart, unattainable
 from steelyard.run.peer_gates import judge_version_1
 from steelyard.run.reach import Reach, reach_of
 from steelyard.run.side import Side
@@ -100,9 +100,11 @@ class _Judge:
             for name, side in (("this run", self.ours), ("the baseline", self._baseline())):
                 if side is not None and side.config.get("errored"):
                     reason = f'{name} has errored rows; on_errors = "allow" judges what is there'
-                    yield _fails("errors", reason)
+                    yield forbidden("errors", reason)
         if self.policy.relative and self.comparing and self.comparing.conflicts:
-            yield _fails("comparable", "baseline is not comparable: " + "; ".join(self.comparing.conflicts))
+            yield forbidden(
+                "comparable", "baseline is not comparable: " + "; ".join(self.comparing.conflicts)
+            )
 
     def _baseline(self) -> Side | None:
         return self.comparing.theirs if self.comparing and self.policy.relative else None
@@ -277,7 +279,3 @@ class _Judge:
             fails = rule.when_inconclusive == "fail"
             fields["reason"] += ": cannot tell"
         return Finding(fails=fails, **fields)
-
-
-def _fails(rule: str, reason: str) -> Finding:
-    return Finding(rule=rule, metric="", outcome="fail", fails=True, reason=reason)

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.core.requests import NOT_ASKED_CODE
 from steelyard.formats.answer_table import Answers
 from steelyard.formats.columns import CaseColumns
-from steelyard.metrics.decisions import ERRORED, SCORED, Decisions, Floats, Ints, Names
+from steelyard.metrics.decisions import ERRORED, NOT_ASKED, SCORED, Decisions, Floats, Ints, Names
 from steelyard.metrics.losses import losses, soft_losses
 from steelyard.stats.grouping import distinct, first_positions, ragged
 
@@ -24,7 +25,7 @@ class RowFacts(msgspec.Struct):
     n_rows : int
         Rows that were to be asked, from the first.
     ms, shared : arrays, shape (n_rows,)
-        Wall time of the call (NaN when it failed) and rows that shared it.
+        Wall time of the call (NaN when it failed) and rows that shared it, 0 for a row not asked.
     model : int array, shape (n_rows,)
         Code of the model that answered, -1 for unknown.
     models : list of str
@@ -59,12 +60,12 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
     Decisions
         One row a labelled question of those rows, in dataset order.
     """
-    row, qid, kind, options, place, qid_names = _labelled(cases, facts.n_rows)
+    asked = labelled(cases, facts.n_rows)
+    row, kind, place, gold = asked.row, asked.kind, asked.place, asked.gold
     first = first_positions(answers.row, facts.n_rows)
     at = first[row] + place
     reason = answers.reason[at]
     scored = reason == 0
-    gold = np.array(cases.gold, np.float64)[: len(row)]
     value = np.where(scored, answers.value[at], np.nan)
     size = np.where(scored, answers.size[at], 0)
     starts = np.cumsum(answers.size) - answers.size
@@ -83,16 +84,16 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
     return Decisions(
         row=row,
         place=place,
-        cluster=_clusters(cases, facts.n_rows)[row],
-        qid=qid,
+        cluster=asked.cluster,
+        qid=asked.qid,
         kind=kind,
-        options=options,
+        options=asked.options,
         language=_array(cases.language, np.int32)[row],
         model=facts.model[row],
-        status=np.where(scored, SCORED, ERRORED).astype(np.int8),
+        status=_status(reason),
         reason=reason,
         gold=gold,
-        gold_label=_array(cases.label, np.int32)[: len(row)],
+        gold_label=asked.gold_label,
         value=value,
         correct=correct,
         error=np.where(scored & (kind == 1), np.abs(value - gold), np.nan),
@@ -105,9 +106,14 @@ def join(cases: CaseColumns, answers: Answers, facts: RowFacts, labels: list[str
         tag_row=tag_row,
         tag=tag,
         names=Names(
-            qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels, option_sets
+            asked.qid_names, cases.languages.list(), facts.models, cases.tag_names.list(), labels, option_sets
         ),
     )
+
+
+def _status(reason: NDArray[np.int8]) -> NDArray[np.int8]:
+    found = np.where(reason == NOT_ASKED_CODE, NOT_ASKED, ERRORED)
+    return np.where(reason == 0, SCORED, found).astype(np.int8)
 
 
 def _taken(answers: Answers, at: Ints, scored: NDArray[np.bool_]) -> dict[str, Any]:
@@ -121,8 +127,22 @@ def _taken(answers: Answers, at: Ints, scored: NDArray[np.bool_]) -> dict[str, A
     }
 
 
-def _labelled(cases: CaseColumns, n_rows: int) -> tuple[Any, ...]:
-    """Row, question id, type, option count and place of every label, and the ids by code."""
+class Labelled(msgspec.Struct, frozen=True, eq=False):
+    """Every label of the first rows of a dataset, in order: columns as `Decisions` has them."""
+
+    row: Ints
+    place: Ints
+    cluster: Ints
+    qid: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    options: NDArray[np.int32]
+    gold: Floats
+    gold_label: NDArray[np.int32]
+    qid_names: list[str]
+
+
+def labelled(cases: CaseColumns, n_rows: int) -> Labelled:
+    """The labels of the first `n_rows` rows, and what each is a label of."""
     n_labels = _array(cases.n_labels, np.int64)[:n_rows]
     row = np.repeat(np.arange(n_rows), n_labels)
     names = sorted({qid for qid, *_ in cases.shapes})
@@ -130,7 +150,17 @@ def _labelled(cases: CaseColumns, n_rows: int) -> tuple[Any, ...]:
     shapes = [(codes[qid], *rest) for qid, *rest in cases.shapes]
     keys = np.array(shapes, np.int64).reshape(-1, 4)[_array(cases.shape, np.int64)[: len(row)]]
     qid, kind, options, place = keys.T
-    return row, qid.astype(np.int32), kind.astype(np.int8), options.astype(np.int32), place, names
+    return Labelled(
+        row,
+        place,
+        _clusters(cases, n_rows)[row],
+        qid.astype(np.int32),
+        kind.astype(np.int8),
+        options.astype(np.int32),
+        np.array(cases.gold, np.float64)[: len(row)],
+        _array(cases.label, np.int32)[: len(row)],
+        names,
+    )
 
 
 def _soft(cases: CaseColumns, n_labels: int) -> tuple[Ints, Ints, Floats]:

@@ -19,7 +19,8 @@ def told_apart(*values: float) -> list[str]:
     ['0.79999', '0.80000']
     """
     for digits in range(4, 17):
-        shown = [f"{value:.{digits}f}" for value in values]
+        # Adding 0 takes the sign off a zero.
+        shown = [f"{value + 0.0:.{digits}f}" for value in values]
         if all(
             one != other or a == b
             for at, (a, one) in enumerate(zip(values, shown, strict=True))
@@ -140,6 +141,11 @@ def conflict_findings(conflicts: Sequence[str]) -> Iterator[Finding]:
             fails=True,
             reason="baseline is not comparable: " + "; ".join(conflicts),
         )
+
+
+def forbidden(rule: str, reason: str) -> Finding:
+    """A failure of what must hold before any limit can be judged."""
+    return Finding(rule=rule, metric="", outcome="fail", fails=True, reason=reason)
 
 
 def named(metric: str, where: str) -> str:

@@ -38,7 +38,7 @@ def pair(ours: Side, theirs: Side) -> tuple[Pairing, Joining]:
     assert theirs.table is not None
     by_name = ours.named and theirs.named
     if by_name:
-        rows = _joined_rows(ours, theirs)
+        rows = joined_rows(ours, theirs, int(ours.table.row.max(initial=-1)) + 1)
         at, other = _by_question(ours.table, theirs.table, rows)
     else:
         at, other = _in_order(ours, theirs)
@@ -62,10 +62,8 @@ def pair(ours: Side, theirs: Side) -> tuple[Pairing, Joining]:
     return scored, joining
 
 
-def _joined_rows(ours: Side, theirs: Side) -> Ints:
-    """For each dataset row of ours the row of theirs, -1 where there is none."""
-    assert ours.table is not None
-    n = int(ours.table.row.max(initial=-1)) + 1
+def joined_rows(ours: Side, theirs: Side, n: int) -> Ints:
+    """For each of our first n dataset rows the row of theirs, -1 where there is none."""
     if ours.keys is None and theirs.keys is None and ours.dataset is theirs.dataset:
         return np.arange(n)
     where = _index(theirs.row_keys(), theirs.name)

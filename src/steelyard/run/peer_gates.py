@@ -11,7 +11,7 @@ from steelyard.formats.jsontext import one_line
 from steelyard.formats.policy import slice_name
 from steelyard.run.compare import Comparing
 from steelyard.run.drift import IDENTITY
-from steelyard.run.limits import told_apart
+from steelyard.run.limits import forbidden, told_apart
 from steelyard.run.side import Side
 
 _PAIRED = ("ece", "brier", "aurc")
@@ -30,7 +30,7 @@ def judge_version_1(policy: Policy, ours: Side, comparing: Comparing | None) -> 
     sides = [("this run", ours)] + ([("the baseline", comparing.theirs)] if comparing else [])
     for name, side in sides:
         if side.config.get("errored"):
-            yield _forbidden("errors", f"{name} has errored rows")
+            yield forbidden("errors", f"{name} has errored rows")
     if policy.relative:
         yield from _identity(ours, comparing)
     for rule in policy.rules:
@@ -41,19 +41,15 @@ def judge_version_1(policy: Policy, ours: Side, comparing: Comparing | None) -> 
 
 def _identity(ours: Side, comparing: Comparing | None) -> Iterator[Finding]:
     if comparing is None:
-        yield _forbidden("baseline", "a relative rule needs a baseline")
+        yield forbidden("baseline", "a relative rule needs a baseline")
         return
     unknown = [
         key for key in IDENTITY if ours.config.get(key) is None or comparing.theirs.config.get(key) is None
     ]
     if unknown:
-        yield _forbidden("identity", f"both reports must say their {', '.join(unknown)}")
+        yield forbidden("identity", f"both reports must say their {', '.join(unknown)}")
     if comparing.conflicts:
-        yield _forbidden("comparable", "baseline is not comparable: " + "; ".join(comparing.conflicts))
-
-
-def _forbidden(rule: str, reason: str) -> Finding:
-    return Finding(rule=rule, metric="", outcome="fail", fails=True, reason=reason)
+        yield forbidden("comparable", "baseline is not comparable: " + "; ".join(comparing.conflicts))
 
 
 def _judged(rule: Rule, ours: Side, comparing: Comparing | None) -> Finding:

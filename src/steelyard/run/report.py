@@ -10,21 +10,22 @@ import msgspec
 import numpy as np
 
 from steelyard._version import __version__
-from steelyard.core.requests import CONFIDENCE_SOURCES, REASONS, ROW_REASONS
+from steelyard.core.requests import CONFIDENCE_SOURCES, NOT_ASKED_CODE, REASONS, ROW_REASONS
 from steelyard.formats.answer_table import Answers
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.files import whole_file
 from steelyard.formats.jsontext import digest, loads, pretty
 from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
-from steelyard.metrics.decisions import ERRORED, Decisions, Floats
+from steelyard.metrics.confusion import confusion
+from steelyard.metrics.decisions import ERRORED, NOT_ASKED, SCORED, Decisions, Floats
 from steelyard.metrics.measure import Measured, measure, metrics_for
 from steelyard.metrics.timing import timing_metrics
 from steelyard.metrics.view import Settings
+from steelyard.run.drift import Drift, as_peer, check_tolerances, conflicts, identity_of
 from steelyard.run.judge import RowFacts, join
 from steelyard.run.log import RunLog
 from steelyard.run.panels import Panels
 from steelyard.run.runner import Asked
-from steelyard.stats.grouping import distinct
 
 PEER_DIMENSIONS = ("language", "model", "qid", "tag")
 
@@ -111,7 +112,7 @@ class Report:
         table = self.table
         replies = self._log.lines()
         row, reply, case, digested = -1, b"", None, ""
-        for at in np.flatnonzero(table.status != ERRORED).tolist():
+        for at in np.flatnonzero(table.status == SCORED).tolist():
             if table.row[at] != row:
                 row = int(table.row[at])
                 while (found := next(replies))[0] != row:
@@ -158,6 +159,37 @@ class Report:
         """The whole report as plain JSON values."""
         return self.document() | {"cases": list(self.cases()) if cases else []}
 
+    def compare(
+        self, baseline: Mapping[str, Any], tolerances: Mapping[str, float] | None = None
+    ) -> tuple[bool, dict[str, dict[str, Any]]]:
+        """Whether overall metrics stay within tolerances of a baseline's, and how far each moved.
+
+        Parameters
+        ----------
+        baseline : mapping
+            A report's document, or a bare map of metrics.
+        tolerances : mapping of str to float, optional
+            How far a metric may drift; the others not at all.
+
+        Returns
+        -------
+        (bool, dict)
+            Metric to ``baseline``, ``value``, ``diff`` and ``tolerance``, and ``missing`` or
+            ``incomparable`` where there is no difference (NaN).
+
+        Raises
+        ------
+        ReportError, PolicyError
+            A baseline or tolerance that cannot be used.
+        """
+        found = Drift(self.document(), baseline).deltas(check_tolerances(tolerances or {}))
+        return all(delta.ok for delta in found), {delta.metric: as_peer(delta) for delta in found}
+
+    def comparable_to(self, baseline: Mapping[str, Any]) -> tuple[bool, list[str]]:
+        """Whether nothing says that a baseline is another measurement, and what does."""
+        reasons = conflicts(self.config, identity_of(baseline))
+        return not reasons, reasons
+
     def write_json(self, path: str | Path, *, cases: bool = True) -> None:
         """Write the report whole or not at all, cases one a line and never all in memory.
 
@@ -185,19 +217,22 @@ def _values(found: Measured, names: list[str]) -> dict[str, float]:
 
 
 def _counts(table: Decisions, asked: Asked) -> dict[str, Any]:
-    errored = table.status == ERRORED
+    errored, scored = table.status == ERRORED, table.status == SCORED
     reasons = np.bincount(table.reason[errored], minlength=len(REASONS) + 1)
-    sources = np.bincount(table.source[~errored], minlength=len(CONFIDENCE_SOURCES))
-    asked_for = len(asked.answers.row)
+    sources = np.bincount(table.source[scored], minlength=len(CONFIDENCE_SOURCES))
+    asked_for = int(np.count_nonzero(asked.answers.reason != NOT_ASKED_CODE))
+    unlabelled = asked_for - int(np.count_nonzero(table.status != NOT_ASKED))
     by_reason = {name: int(reasons[1 + code]) for code, name in enumerate(REASONS) if reasons[1 + code]}
-    if asked_for > len(table):
-        by_reason["unlabelled"] = asked_for - len(table)
+    if unlabelled:
+        by_reason["unlabelled"] = unlabelled
+    not_asked = int(np.count_nonzero(asked.facts.shared == 0))
     return {
         "rows": asked.facts.n_rows,
+        **({"rows_not_asked": not_asked} if not_asked else {}),
         "questions": asked_for,
-        "scored": int(np.count_nonzero(~errored)),
+        "scored": int(np.count_nonzero(scored)),
         "errored": int(np.count_nonzero(errored)),
-        "not_applicable": asked_for - len(table),
+        "not_applicable": unlabelled,
         "by_reason": by_reason,
         "rows_errored": len(np.unique(table.row[errored])),
         "ties_at_top": int(np.count_nonzero(table.tied)),
@@ -229,7 +264,7 @@ def call_counts(facts: RowFacts) -> dict[str, int]:
     """Calls issued, failed ones among them, and how rows were spread over them."""
     shared = facts.shared
     return {
-        "chunks": round(float((1.0 / shared).sum())),
+        "chunks": round(float((1.0 / shared[shared > 0]).sum())),
         "rows_grouped": int(np.count_nonzero(shared > 1)),
         "rows_alone": int(np.count_nonzero(shared == 1)),
         "max_chunk": int(shared.max()) if len(shared) else 0,
@@ -239,7 +274,7 @@ def call_counts(facts: RowFacts) -> dict[str, int]:
 def _errored(table: Decisions, answers: Answers) -> list[dict[str, Any]]:
     """Rows whose call failed, and single questions without a usable answer, in dataset order."""
     entries: dict[tuple[int, int], dict[str, Any]] = {}
-    for at in np.flatnonzero(answers.reason).tolist():
+    for at in np.flatnonzero((answers.reason > 0) & (answers.reason != NOT_ASKED_CODE)).tolist():
         row, reason = int(answers.row[at]), int(answers.reason[at])
         if REASONS[reason - 1] in ROW_REASONS:
             message = answers.messages[row, int(answers.place[at])]
@@ -250,24 +285,3 @@ def _errored(table: Decisions, answers: Answers) -> list[dict[str, Any]]:
             text = f"{REASONS[reason - 1]}: {answers.messages[row, place]}"
             entries[row, place] = {"index": row, "question": table.names.qids[table.qid[at]], "error": text}
     return [entries[key] for key in sorted(entries)]
-
-
-def confusion(table: Decisions) -> dict[str, dict[str, dict[str, int]]]:
-    """Counts of gold against answer for choice and yes/no questions, by question id."""
-    kept = np.flatnonzero(~np.isnan(table.correct))
-    noul = table.kind[kept] == 2
-    said_yes = table.value[kept] >= 0.5
-    gold = np.where(noul, table.gold[kept] - 2, table.gold_label[kept]).astype(np.int64)
-    pred = np.where(noul, said_yes - 2.0, table.pred_label[kept]).astype(np.int64)
-    width = 2 + len(table.names.labels)
-    keys, counts = distinct((table.qid[kept] * width + gold + 2) * width + pred + 2)
-    columns = (keys // width**2, keys // width % width - 2, keys % width - 2, counts)
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for qid, truth, answer, n in np.stack(columns).T.tolist():
-        names = found.setdefault(table.names.qids[qid], {})
-        names.setdefault(_side(table, truth), {})[_side(table, answer)] = n
-    return found
-
-
-def _side(table: Decisions, code: int) -> str:
-    return table.names.labels[code] if code >= 0 else ("true" if code == -1 else "false")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from steelyard.core.questions import QuestionSet
-from steelyard.core.requests import REASONS, Ability, CallOptions, Reply, Request
+from steelyard.core.requests import REASONS, Ability, CallOptions, Failure, Reply, Request
 from steelyard.engines._base import Engine
 from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
 from steelyard.formats.answer_table import Answers
@@ -27,10 +27,27 @@ from steelyard.run.options import RunOptions
 from steelyard.run.plan import plan_calls, preflight
 
 FLUSH_ROWS = 1024
+WATCHED_CALLS = 16
 FLUSH_SECONDS = 0.005
 
 Progress = Callable[[int, int, int], None]
 """Told rows done, rows in all, and rows with an error, now and then."""
+
+
+class Watch(Protocol):
+    """Someone who says in which order rows are asked, and when enough were."""
+
+    def order(self, rows: Sequence[int]) -> list[int]:
+        """The rows in the order they are to be asked."""
+        ...
+
+    def enough(self, block: Answers) -> bool:
+        """Take answers in; whether no more are wanted."""
+        ...
+
+
+class _Enough(Exception):
+    """The watch has seen enough."""
 
 
 class Asked(msgspec.Struct):
@@ -97,6 +114,12 @@ class Collector:
             self.done[latest.row[latest.reason > 0]] = False
             self.errored = 0
 
+    def leave_out(self, rows: Sequence[int]) -> None:
+        """Let rows count as not asked."""
+        gone = Failure("not_asked", "the gate had seen enough")
+        replies = [ParsedReply(row, gone, None, None, 0) for row in rows]
+        self.take([self.dataset.questions_of(row) for row in rows], replies)
+
     def require_all(self, name: str) -> None:
         """Refuse to judge a run that is not finished.
 
@@ -111,6 +134,10 @@ class Collector:
                 f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first"
             )
 
+    def so_far(self) -> Answers:
+        """All answers taken, sorted."""
+        return Answers.join(self._blocks)
+
     def finish(self) -> Asked:
         """All answers, sorted, with the facts of their rows."""
         facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, self._models.list())
@@ -121,9 +148,16 @@ class Runner:
     """One run of an engine over a dataset, kept in a log."""
 
     def __init__(
-        self, dataset: Dataset, engine: Engine, options: RunOptions, log: RunLog, progress: Progress
+        self,
+        dataset: Dataset,
+        engine: Engine,
+        options: RunOptions,
+        log: RunLog,
+        progress: Progress,
+        watch: Watch | None = None,
     ) -> None:
         self.dataset, self.engine, self.options, self.log = dataset, engine, options, log
+        self._watch = watch
         self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
         self.collector = Collector(dataset, self.total)
         self._progress = progress
@@ -157,9 +191,15 @@ class Runner:
         self.log.open(self.identity(), self.dataset.name)
         self.collector.take_all(self.log.read(), retry_errors=self.options.retry_errors)
         missing = np.flatnonzero(~self.collector.done).tolist()
-        if missing:
+        if missing and not self._enough(self.collector.so_far()):
             self._ask(missing, options)
+        left = np.flatnonzero(~self.collector.done).tolist()
+        if left:
+            self.collector.leave_out(left)
         return self.collector.finish()
+
+    def _enough(self, block: Answers) -> bool:
+        return self._watch is not None and self._watch.enough(block)
 
     def _ask(self, missing: list[int], options: CallOptions) -> None:
         try:
@@ -172,6 +212,8 @@ class Runner:
             else:
                 ask_in_turn(self.engine, calls, options, self._deliver)
             self._flush()
+        except _Enough:
+            pass
         except KeyboardInterrupt as stop:
             self._flush(stopping=True)
             raise Interrupted(
@@ -181,9 +223,13 @@ class Runner:
             self.engine.close()
 
     def _requests(self, rows: list[int], options: CallOptions) -> Iterator[Sequence[Request]]:
-        model = self.options.model
-        for call in plan_calls(self.engine, self.dataset, rows, options, model):
-            yield [self.dataset.request(row, model) for row in call]
+        model, step = self.options.model, len(rows)
+        if self._watch is not None:
+            # Batches of one stretch of the order only, so that answers come in about that order.
+            rows, step = self._watch.order(rows), WATCHED_CALLS * options.batch_size
+        for start in range(0, len(rows), step):
+            for call in plan_calls(self.engine, self.dataset, rows[start : start + step], options, model):
+                yield [self.dataset.request(row, model) for row in call]
 
     def _deliver(self, requests: Sequence[Request], replies: Sequence[Reply], ms: float | None) -> None:
         shared = len(requests)
@@ -210,6 +256,8 @@ class Runner:
         if fault is not None and not stopping:
             raise fault
         self._progress(int(np.count_nonzero(self.collector.done)), self.total, self.collector.errored)
+        if not stopping and self._enough(block):
+            raise _Enough
 
     def _first_fault(self, block: Answers) -> Exception | None:
         for at in np.flatnonzero(block.reason):

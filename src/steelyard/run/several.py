@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from steelyard.core.comparison import Contestant, Match, Several
+from steelyard.core.comparison import Contestant, Match, Reading, Several
 from steelyard.metrics.measure import measure
 from steelyard.metrics.paired import Compared
+from steelyard.metrics.registry import Measurement
 from steelyard.metrics.view import Settings
 from steelyard.run.compare import JUDGED, Comparing
 from steelyard.run.side import Side
@@ -38,7 +39,11 @@ def side_by_side(sides: Sequence[Side], settings: Settings) -> Several:
     matches: list[Match] = []
     for first, second in combinations(sides, 2):
         comparing = Comparing(first, second, settings)
-        notes += [f"{first.name} and {second.name}: {text}" for text in comparing.conflicts]
+        if comparing.conflicts:
+            keys = ", ".join(text.split(" ", 1)[0] for text in comparing.conflicts)
+            notes.append(
+                f"{first.name} and {second.name} have another {keys}: joined where states and labels agree"
+            )
         matches += _matches(comparing)
     return Several([_contestant(side, settings) for side in sides], _adjusted(matches), notes)
 
@@ -49,11 +54,12 @@ def _contestant(side: Side, settings: Settings) -> Contestant:
     if side.table is None:
         return Contestant(side.name, name, {})
     found = measure(side.table, settings, (), SHOWN).overall
-    return Contestant(
-        side.name,
-        name,
-        {key: (found[key].value, found[key].interval, found[key].n) for key in SHOWN if key in found},
-    )
+    return Contestant(side.name, name, {key: _reading(found[key]) for key in SHOWN if key in found})
+
+
+def _reading(found: Measurement) -> Reading:
+    expectation = None if found.null is None else found.null.expectation
+    return Reading(found.value, found.n, found.cases, found.interval, expectation)
 
 
 def _matches(comparing: Comparing) -> list[Match]:

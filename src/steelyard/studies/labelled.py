@@ -20,7 +20,7 @@ from steelyard.run.baseline import lexical_hits
 from steelyard.run.log import RunLog
 from steelyard.run.options import RunOptions
 from steelyard.run.report import Report
-from steelyard.run.runner import Collector, Progress, Runner, engine_identity
+from steelyard.run.runner import Collector, Progress, Runner, Watch, engine_identity
 from steelyard.run.saved import read_saved_run
 
 _LATENCY = "per request: wall time of the call that returned it, unsplit"
@@ -39,6 +39,7 @@ def evaluate(
     settings: Settings | None = None,
     out: str | Path | None = None,
     progress: Progress = _silent,
+    watch: Watch | None = None,
 ) -> Report:
     """Score a labelled dataset on an engine.
 
@@ -56,6 +57,8 @@ def evaluate(
         Run folder; an unfinished run found there is taken up.
     progress : callable, optional
         Told rows done, rows in all and rows errored, now and then.
+    watch : Watch, optional
+        Says in which order rows are asked and when enough were, as `Sequential` does.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def evaluate(
     engine = as_engine(engine)
     log = RunLog(None if out is None else Path(out))
     try:
-        asked = Runner(dataset, engine, options, log, progress).run()
+        asked = Runner(dataset, engine, options, log, progress, watch).run()
     finally:
         log.close()
     settings = settings or Settings()
