@@ -376,3 +376,156 @@ def test_g26_the_report_is_the_same_at_any_width(open_cases: Path, width: str) -
 
 def test_empty_columns_have_a_summary() -> None:
     assert CaseColumns().summary()["rows"] == 0
+
+
+REPORTS = ("candidate", "baseline")
+BROKEN_LIMITS = ("nan", "NaN", "inf", "-inf", "1e999", "-0.1", "", "0,05", "true")
+
+
+@pytest.mark.parametrize("value", BROKEN_LIMITS)
+@pytest.mark.parametrize("flag", ["--tolerance", "--margin", "--min", "--max", "--min-accuracy", "--max-ece"])
+def test_g12_a_limit_that_cannot_fail_is_refused_before_anything_else(
+    open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path, flag: str, value: str
+) -> None:
+    given = value if flag in ("--min-accuracy", "--max-ece") else f"choice_accuracy={value}"
+    negative_is_fine = value == "-0.1" and flag in ("--min", "--max", "--min-accuracy", "--max-ece")
+    files = [open_cases / f"G12_{name}.report.json" for name in REPORTS]
+    ran = steelyard("compare", files[0], "--baseline", files[1], flag, given)
+    assert ran.code == (1 if negative_is_fine else 2)
+    if not negative_is_fine:
+        assert value in ran.err
+        # The engine is never made, nor is the dataset read.
+        ran = steelyard("run", tmp_path / "none.jsonl", "--engine", "no_engine", flag, given)
+        assert ran.code == 2
+        assert "none.jsonl" not in ran.err
+
+
+@pytest.mark.parametrize("value", [*BROKEN_LIMITS, "null", '"0.9"', "NaN", "1e999"])
+def test_g12_nor_does_a_policy_take_one(
+    open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path, value: str
+) -> None:
+    rule = '{"slice": {"language": "en"}, "metric": "ece", "min_count": 1, "max_drop": %s}'
+    files = [open_cases / f"G12_{name}.report.json" for name in REPORTS]
+    for version in (1, 2):
+        policy = tmp_path / "policy.json"
+        text = f'{{"version": {version}, "rules": [{rule % value}]}}'
+        policy.write_text(text, encoding="utf-8")
+        line = ("--baseline", files[1], "--gate-policy", policy)
+        assert steelyard("compare", files[0], *line).code == 2
+        ran = steelyard("run", tmp_path / "none.jsonl", *line)
+        assert ran.code == 2
+        assert "none.jsonl" not in ran.err
+
+
+def test_g12_a_real_drop_fails_and_the_limits_are_recorded(
+    open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path
+) -> None:
+    files = [open_cases / f"G12_{name}.report.json" for name in REPORTS]
+    ran = steelyard("compare", files[0], "--baseline", files[1], "--tolerance", "choice_accuracy=0.02")
+    assert ran.code == 1
+    assert "FAIL choice_accuracy = 0.3000, baseline 0.9000: down by 0.6000, tolerance 0.0200" in ran.err
+    data = tmp_path / "d.jsonl"
+    data.write_text(
+        '{"state": 1, "questions": {"q": {"type": "noul", "instructions": "?"}}, "expected": {"q": true}}\n',
+        encoding="utf-8",
+    )
+    line = ("--quiet", "--max", "ece=0.9", "--min-accuracy", "0", "--json", tmp_path / "r.json")
+    assert steelyard("run", data, *line).code == 0
+    config = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["config"]
+    assert config["thresholds"] == {
+        "min": {"noul_accuracy": 0.0},
+        "max": {"ece": 0.9},
+        "baseline_tolerance": {},
+    }
+
+
+def test_g13_a_broken_baseline_is_refused(
+    open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path
+) -> None:
+    report = open_cases / "G12_candidate.report.json"
+    lines = (open_cases / "G13_baselines.txt").read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "baseline.json"
+    said = [
+        "nan",
+        "null",
+        "boolean",
+        "string",
+        "no metrics",
+        "no metrics",
+        "not null",
+        "not array",
+        "inf",
+        "not JSON",
+    ]
+    for text, word in zip(lines, said, strict=True):
+        path.write_text(text, encoding="utf-8")
+        for command in (("compare", report), ("run", tmp_path / "d.jsonl")):
+            (tmp_path / "d.jsonl").write_text(
+                '{"state": 1, "questions": {"q": {"type": "noul", "instructions": "?"}}, '
+                '"expected": {"q": true}}\n',
+                encoding="utf-8",
+            )
+            ran = steelyard(*command, "--baseline", path)
+            assert ran.code == 2, text
+            assert "baseline.json: " in ran.err
+            assert word in ran.err
+            if "choice_accuracy" in text:
+                assert '"choice_accuracy"' in ran.err
+    path.write_bytes(b"")
+    assert steelyard("compare", report, "--baseline", path).code == 2
+    path.write_bytes(b"\xff\xfe")
+    assert steelyard("compare", report, "--baseline", path).code == 2
+    assert steelyard("compare", report, "--baseline", tmp_path).code == 2
+    assert steelyard("compare", report, "--baseline", tmp_path / "none.json").code == 2
+
+
+def test_g14_zero_is_a_limit(open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path) -> None:
+    report = open_cases / "G14_report.report.json"
+    base = tmp_path / "base.json"
+    base.write_text('{"overall": {"ece": 0.2}}', encoding="utf-8")
+    for flags, code in (
+        (("--max", "ece=0"), 1),
+        (("--min", "choice_accuracy=0"), 0),
+        (("--max", "score_mae=0"), 0),
+        (("--tolerance", "ece=0"), 0),
+    ):
+        ran = steelyard("compare", report, "--baseline", base, *flags)
+        assert ran.code == code, flags
+    base.write_text('{"overall": {"ece": 0.2001}}', encoding="utf-8")
+    assert steelyard("compare", report, "--baseline", base, "--tolerance", "ece=0").code == 1
+    base.write_text('{"overall": {"choice_accuracy": 0}}', encoding="utf-8")
+    ran = steelyard("compare", report, "--baseline", base)
+    assert "choice_accuracy    baseline=0.0000 value=0.0000 diff=+0.0000" in ran.out
+
+
+def test_g15_exactly_at_the_limit(open_cases: Path, steelyard: Callable[..., Ran], tmp_path: Path) -> None:
+    found = json.loads((open_cases / "G15_cases.json").read_text(encoding="utf-8"))
+    ours, base = tmp_path / "ours.json", tmp_path / "base.json"
+    for case in found:
+        value = case.get("candidate", case.get("value"))
+        ours.write_text(json.dumps({"overall": {"choice_accuracy": value}}), encoding="utf-8")
+        base.write_text(
+            json.dumps({"overall": {"choice_accuracy": case.get("baseline", value)}}), encoding="utf-8"
+        )
+        limit = case.get("tolerance", case.get("min"))
+        flag = "--tolerance" if "tolerance" in case else "--min"
+        markdown, document = tmp_path / "c.md", tmp_path / "c.json"
+        ran = steelyard(
+            "compare",
+            ours,
+            "--baseline",
+            base,
+            flag,
+            f"choice_accuracy={limit}",
+            "--markdown",
+            markdown,
+            "--json",
+            document,
+        )
+        assert ran.code == (0 if case["pass"] else 1), case
+        reasons = [one["reason"] for one in json.loads(document.read_text())["verdict"]["findings"]]
+        for reason in reasons:
+            assert reason.replace("_", "\\_") in markdown.read_text() or reason in markdown.read_text()
+        if not case["pass"]:
+            assert any(f"FAIL {reason}" in ran.err for reason in reasons)
+    assert "choice_accuracy = 0.79999, limit at least 0.80000" in ran.err

@@ -177,7 +177,7 @@ def _cells(one: Difference, p: float | None) -> tuple[str, str, str, str]:
 
 
 def _row(metric: str, run: str, baseline: str, differs: str, interval: str, n: str, p: str) -> str:
-    return f"{fitted(metric, 21)} {run:>8} {baseline:>8} {differs:>8}  {interval:<18} {n:>6} {p:>5}".rstrip()
+    return f"{fitted(metric, 21)} {run:>8} {baseline:>8} {differs:>7}  {interval:<18} {n:>6} {p:>5}".rstrip()
 
 
 def _slice_row(name: str, metric: str, differs: str, interval: str, n: str, q: str) -> str:

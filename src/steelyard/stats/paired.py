@@ -12,6 +12,7 @@ from steelyard.stats.bootstrap import generator
 from steelyard.stats.proportions import LEVEL, binomial_cdf
 from steelyard.stats.special import normal_quantile
 
+CHUNK = 1 << 18
 EXACT_CASES = 16
 """Up to this many cases that differ, all sign patterns are gone through."""
 
@@ -72,9 +73,12 @@ def sign_flip(differences: NDArray[np.float64], *, resamples: int = 9999, seed: 
         return float(np.count_nonzero(np.abs(sums) >= reached) / len(sums))
     rng = generator(seed, "sign_flip")
     total, k = float(size.sum()), 0
-    for _ in range(resamples):
-        flipped = size[rng.integers(2, size=len(size), dtype=np.int8) == 1].sum()
-        k += abs(2.0 * flipped - total) >= reached
+    # Cases of the same size are interchangeable: how many of them flip is all that matters.
+    sizes, counts = np.unique(size, return_counts=True)
+    step = max(1, CHUNK // len(sizes))
+    for start in range(0, resamples, step):
+        drawn = rng.binomial(counts, 0.5, (min(step, resamples - start), len(sizes)))
+        k += int(np.count_nonzero(np.abs(2.0 * (drawn * sizes).sum(axis=1) - total) >= reached))
     return float((1 + k) / (1 + resamples))
 
 
