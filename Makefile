@@ -1,6 +1,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
+# The peer's comparison and policy checker need nothing but itself: tests ask both the same questions.
+PEER_PACKAGE = laya==0.4.15
 export OMP_NUM_THREADS = 1
 
 .PHONY: help demo test check format golden pages docs bench clean
@@ -15,6 +17,7 @@ $(BIN)/steelyard: pyproject.toml
 
 $(VENV)/.test: pyproject.toml $(BIN)/steelyard
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,use]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(PEER_PACKAGE)
 	@touch $@
 
 demo: $(BIN)/steelyard  ## Set up and run the main job on embedded data.

@@ -41,7 +41,7 @@ COMMANDS = [
     ("run {tmp}/good.jsonl --min-confidence 0.5", 2, "", "takes no min_confidence"),
     ("run {tmp}/good.jsonl --model english", 2, "", "takes no model"),
     ("run {tmp}/good.jsonl --score-within -1", 2, "", "is not a number of at least 0"),
-    ("run {tmp}/good.jsonl --max-ece 0.1", 2, "", "No such option"),
+    ("run {tmp}/good.jsonl --max-ece 0.1", 1, "", "FAIL ece = "),
     ("run {tmp}/good.jsonl --device cpu", 2, "", "No such option"),
     ("run {tmp}/good.jsonl --slice colour", 2, "", "'colour' is not one of"),
     ("run {tmp}/good.jsonl --retry-errors", 2, "", "--retry-errors needs --out"),

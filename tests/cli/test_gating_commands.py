@@ -191,7 +191,7 @@ def test_same(steelyard):
     run = steelyard.evaluate("scripted,accuracy=0.95", "data.jsonl")
     verdict = steelyard.assert_no_regression(run, "good", "gates.toml")
     assert verdict.exit_code == 0
-    with pytest.raises(pytest.fail.Exception, match="about 157 cases would do: cannot tell"):
+    with pytest.raises(pytest.fail.Exception, match="about 189 cases would do: cannot tell"):
         steelyard.assert_no_regression(run, "good")
 
 

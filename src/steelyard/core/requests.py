@@ -44,13 +44,14 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     """The answers to one request, or the failure in their place.
 
     `answers` maps question ids to answer objects: Python values, or `msgspec.Raw` when an engine
-    already holds them as JSON text.
+    already holds them as JSON text. `cost` is the money this row took, None when that is not known.
     """
 
     row: int
     answers: Any = None
     model: str | None = None
     failure: Failure | None = None
+    cost: float | None = None
 
 
 class CallOptions(msgspec.Struct, frozen=True, eq=True):

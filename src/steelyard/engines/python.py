@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -197,4 +198,15 @@ def reply_from_body(row: int, body: Mapping[str, Any]) -> Reply:
         return Reply(row, body)
     routing = body.get("routing")
     model = (routing.get("model") if isinstance(routing, dict) else None) or body.get("model")
-    return Reply(row, body["answers"], model if isinstance(model, str) and model else None)
+    return Reply(
+        row,
+        body["answers"],
+        model if isinstance(model, str) and model else None,
+        cost=_cost(body.get("cost")),
+    )
+
+
+def _cost(value: Any) -> float | None:
+    """Money a result says it took; what is no amount is not known, and never 0."""
+    amount = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if amount and 0 <= value < math.inf else None

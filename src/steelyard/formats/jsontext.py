@@ -16,7 +16,7 @@ def _scalar(value: Any) -> Any:
     """A number of an array library as a plain one; engines return them without thinking."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
-    raise NotImplementedError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"a {type(value).__name__} is no JSON value")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_scalar)

@@ -18,7 +18,7 @@ class LoggedReply(msgspec.Struct, omit_defaults=True, gc=False):
     """One line of `replies.jsonl`.
 
     `ms` and `shared` are the wall time of the call that returned this reply and how many rows
-    shared it; a failed call has no time.
+    shared it; a failed call has no time. `cost` is the money the row took, where that is known.
     """
 
     row: int
@@ -27,6 +27,7 @@ class LoggedReply(msgspec.Struct, omit_defaults=True, gc=False):
     model: str | None = None
     ms: float | None = None
     shared: int = 1
+    cost: float | None = None
 
 
 class _LooseReply(msgspec.Struct):
@@ -36,6 +37,7 @@ class _LooseReply(msgspec.Struct):
     model: str | None = None
     ms: float | None = None
     shared: int = 1
+    cost: float | None = None
 
 
 _logged = msgspec.json.Decoder(LoggedReply)
@@ -51,6 +53,7 @@ class ParsedReply(msgspec.Struct, eq=False, gc=False):
     model: str | None
     ms: float | None
     shared: int
+    cost: float | None = None
 
 
 def encode_reply(reply: Reply, ms: float | None, shared: int) -> bytes:
@@ -86,6 +89,8 @@ def encode_reply(reply: Reply, ms: float | None, shared: int) -> bytes:
         head += b',"model":' + dumps(str(reply.model))
     if ms is not None:
         head += b',"ms":%.4f' % ms
+    if reply.cost is not None:
+        head += b',"cost":' + dumps(reply.cost)
     return head + (b',"shared":%d}' % shared if shared != 1 else b"}")
 
 
@@ -151,7 +156,7 @@ def _parsed(reply: Any, answers: Any) -> ParsedReply:
         answers = reply.error
     elif answers is None:
         answers = Failure("missing_answer", "the reply holds no answers")
-    return ParsedReply(reply.row, answers, reply.model, reply.ms, reply.shared)
+    return ParsedReply(reply.row, answers, reply.model, reply.ms, reply.shared, reply.cost)
 
 
 def _parse_loosely(line: bytes) -> tuple[Any, dict[str, WireAnswer | Failure] | Failure | None]:

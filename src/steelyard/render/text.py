@@ -199,6 +199,10 @@ def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:
     ]
     if counts.get("rows_not_asked"):
         lines.append(f"{counts['rows_not_asked']} rows were not asked: the gate had seen enough")
+    if counts.get("money"):
+        money = counts["money"]
+        unknown = f", unknown for {money['rows_unknown']} more" if money["rows_unknown"] else ""
+        lines.append(f"money: {money['total']:.6g} for {money['rows']} rows{unknown}")
     if counts["by_reason"]:
         lines.append("reasons: " + ", ".join(f"{name} {n}" for name, n in counts["by_reason"].items()))
     for name in ("choice_accuracy", "noul_accuracy"):

@@ -26,6 +26,7 @@ from steelyard.stats.clusters import Clusters, cluster_spread, influence_varianc
 from steelyard.stats.nulls import Z95
 
 TIMES = ("latency_p50_ms", "latency_p95_ms", "cost_per_decision_p50_ms", "cost_per_decision_p95_ms")
+MONEY = ("money_total", "money_per_row")
 ANSWERED = "answered"
 ERRORS = "errored"
 _REASON = "errored:"
@@ -36,7 +37,7 @@ Where = tuple[tuple[str, str], ...]
 def facts() -> list[str]:
     """Names a limit may be on that are no metrics: of the run, not of its answers."""
     asked = [reason for reason in REASONS if reason not in ("unlabelled", "not_asked")]
-    return [ANSWERED, ERRORS, *(f"{_REASON}{reason}" for reason in asked), *TIMES]
+    return [ANSWERED, ERRORS, *(f"{_REASON}{reason}" for reason in asked), *TIMES, *MONEY]
 
 
 def check_metric(name: str, where: Where) -> None:
@@ -50,7 +51,7 @@ def check_metric(name: str, where: Where) -> None:
     known = [*METRICS, *facts()]
     if name not in known and not _WITHIN.match(name):
         raise PolicyError(str(UnknownNameError.among("metric", name, known)))
-    if name in TIMES and where:
+    if name in (*TIMES, *MONEY) and where:
         raise PolicyError(f"{name} is of the whole run; leave its slice out")
 
 
@@ -89,6 +90,9 @@ class Witness:
         if name in TIMES:
             value = side.document.get("overall", {}).get(name)
             return (None, None) if value is None else (Measurement(value, 0, 0), Reach(value, 0.0, 0.0))
+        if name in MONEY:
+            counts = side.document.get("counts")
+            return _money(counts.get("money") if isinstance(counts, dict) else None, name)
         if side.table is None:
             return _recorded(side, name, where)
         rows = _rows(side.table, where)
@@ -152,6 +156,15 @@ def _fact(table: Decisions, rows: Ints, name: str) -> tuple[Measurement | None, 
     count = float(np.count_nonzero(wanted))
     # What happened is counted, not estimated.
     return Measurement(count, n, cases, better="lower"), Reach(count, 0.0, 0.0)
+
+
+def _money(said: Any, name: str) -> tuple[Measurement | None, Reach | None]:
+    """What a run cost; nothing where the cost of a row is not known, which is not 0."""
+    if not isinstance(said, dict) or said.get("rows_unknown") != 0 or not said.get("rows"):
+        return None, None
+    n, total = int(said["rows"]), float(said["total"])
+    value = total if name == "money_total" else total / n
+    return Measurement(value, n, n, better="lower"), Reach(value, 0.0, 0.0)
 
 
 def _recorded(side: Side, name: str, where: Where) -> tuple[Measurement | None, Reach | None]:

@@ -29,6 +29,8 @@ class RowFacts(msgspec.Struct):
     model : int array, shape (n_rows,)
         Code of the model that answered, -1 for unknown.
     models : list of str
+    cost : array, shape (n_rows,)
+        Money each row took, NaN where that is not known.
     """
 
     n_rows: int
@@ -36,6 +38,7 @@ class RowFacts(msgspec.Struct):
     shared: Floats
     model: NDArray[np.int32]
     models: list[str]
+    cost: Floats
 
 
 def _array(column: array[int], dtype: type) -> NDArray[Any]:

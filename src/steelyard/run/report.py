@@ -26,6 +26,7 @@ from steelyard.run.judge import RowFacts, join
 from steelyard.run.log import RunLog
 from steelyard.run.panels import Panels
 from steelyard.run.runner import Asked
+from steelyard.stats.sums import exact_sum
 
 PEER_DIMENSIONS = ("language", "model", "qid", "tag")
 
@@ -235,6 +236,7 @@ def _counts(table: Decisions, asked: Asked) -> dict[str, Any]:
         "not_applicable": unlabelled,
         "by_reason": by_reason,
         "rows_errored": len(np.unique(table.row[errored])),
+        **_money(asked.facts),
         "ties_at_top": int(np.count_nonzero(table.tied)),
         "soft_labels": len(table.soft.row),
         "soft_labels_tied": int(np.count_nonzero(table.soft.tied)),
@@ -258,6 +260,16 @@ def _config(dataset: Dataset, table: Decisions, asked: Asked, given: Mapping[str
         config["timing"] = config["timing"] | call_counts(asked.facts)
     errored = _errored(table, asked.answers)
     return config | ({"errored": errored} if errored else {})
+
+
+def _money(facts: RowFacts) -> dict[str, Any]:
+    """Money the rows asked took in all, as far as it is known; nothing when it is known of none."""
+    asked = facts.cost[facts.shared > 0]
+    known = asked[~np.isnan(asked)]
+    if not len(known):
+        return {}
+    unknown = len(asked) - len(known)
+    return {"money": {"total": exact_sum(known), "rows": len(known), "rows_unknown": unknown}}
 
 
 def call_counts(facts: RowFacts) -> dict[str, int]:

@@ -46,10 +46,6 @@ class Watch(Protocol):
         ...
 
 
-class _Enough(Exception):
-    """The watch has seen enough."""
-
-
 class Asked(msgspec.Struct):
     """Everything a run observed, ready to be joined with the dataset."""
 
@@ -79,6 +75,7 @@ class Collector:
         self.done = np.zeros(n_rows, bool)
         self.errored = 0
         self._ms, self._shared = np.full(n_rows, np.nan), np.ones(n_rows)
+        self._cost = np.full(n_rows, np.nan)
         self._model = np.full(n_rows, -1, np.int32)
 
     def take(self, asked: Iterable[QuestionSet], replies: Sequence[ParsedReply]) -> Answers:
@@ -88,6 +85,7 @@ class Collector:
         self.done[rows] = True
         self._ms[rows] = np.array([reply.ms for reply in replies], np.float64)
         self._shared[rows] = [reply.shared for reply in replies]
+        self._cost[rows] = np.array([reply.cost for reply in replies], np.float64)
         self._model[rows] = [
             self._models[reply.model if (pin := pins[reply.row]) < 0 else self._pinned[pin]]
             for reply in replies
@@ -140,7 +138,8 @@ class Collector:
 
     def finish(self) -> Asked:
         """All answers, sorted, with the facts of their rows."""
-        facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, self._models.list())
+        models = self._models.list()
+        facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, models, self._cost)
         return Asked(Answers.join(self._blocks), facts, list(self.reader.labels))
 
 
@@ -158,6 +157,7 @@ class Runner:
     ) -> None:
         self.dataset, self.engine, self.options, self.log = dataset, engine, options, log
         self._watch = watch
+        self._settled = False
         self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
         self.collector = Collector(dataset, self.total)
         self._progress = progress
@@ -212,8 +212,6 @@ class Runner:
             else:
                 ask_in_turn(self.engine, calls, options, self._deliver)
             self._flush()
-        except _Enough:
-            pass
         except KeyboardInterrupt as stop:
             self._flush(stopping=True)
             raise Interrupted(
@@ -229,6 +227,8 @@ class Runner:
             rows, step = self._watch.order(rows), WATCHED_CALLS * options.batch_size
         for start in range(0, len(rows), step):
             for call in plan_calls(self.engine, self.dataset, rows[start : start + step], options, model):
+                if self._settled:
+                    return
                 yield [self.dataset.request(row, model) for row in call]
 
     def _deliver(self, requests: Sequence[Request], replies: Sequence[Reply], ms: float | None) -> None:
@@ -236,7 +236,8 @@ class Runner:
         for request, reply in zip(requests, replies, strict=True):
             self._lines.append(encode_reply(reply, ms, shared))
             self._asked.append(request.questions)
-        if len(self._lines) >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
+        watched = self._watch is not None
+        if watched or len(self._lines) >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
             self._flush()
 
     def _flush(self, *, stopping: bool = False) -> None:
@@ -256,8 +257,8 @@ class Runner:
         if fault is not None and not stopping:
             raise fault
         self._progress(int(np.count_nonzero(self.collector.done)), self.total, self.collector.errored)
-        if not stopping and self._enough(block):
-            raise _Enough
+        # Calls under way are still taken in: they were made, and may have been paid for.
+        self._settled = self._settled or self._enough(block)
 
     def _first_fault(self, block: Answers) -> Exception | None:
         for at in np.flatnonzero(block.reason):

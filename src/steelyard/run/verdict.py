@@ -57,12 +57,10 @@ def cases_needed(found: Difference, margin: float) -> int | None:
     if found.gains is not None and found.losses is not None:
         moved = (found.gains + found.losses) / found.n
         if moved >= margin:
-            answers = paired_cases(margin, moved, deff=found.deff)
+            cases = math.ceil(paired_cases(margin, moved, deff=found.deff) / per_case)
         else:
             # Too few answers differ for a change that large: what is missing is proof that so few do.
-            z = normal_quantile(0.975) ** 2
-            answers = math.ceil(z * (1.0 - margin) / margin)
-        cases = math.ceil(answers / per_case)
+            cases = math.ceil(normal_quantile(0.975) ** 2 * (1.0 - margin) / margin)
         return max(cases, found.cases + 1) if cases < _MOST else None
     if not found.se:
         return None
