@@ -72,23 +72,27 @@ def command(
     check_outputs([json_path, markdown_path])
     if gating.baseline is None and len(reports) < 2:
         raise click.UsageError("name a --baseline, or two runs or more to set side by side")
+    if gating.baseline is not None and len(reports) > 1:
+        raise click.UsageError("--baseline goes with one report; without it, several are set side by side")
     limits = gating.limits()
     from steelyard.formats.dataset import Dataset
     from steelyard.metrics.view import Settings
     from steelyard.run.side import read_side
 
     dataset = None if data is None else Dataset.from_jsonl(data)
-    sides = [read_side(path, dataset) for path in reports]
+    sides: list[Side] = []
+    for path in (*reports, *([gating.baseline] if gating.baseline is not None else [])):
+        # Runs of one dataset read it once.
+        near = next((side.dataset for side in sides if side.dataset is not None), None)
+        sides.append(read_side(path, dataset, near))
     settings = Settings(resamples=resamples, seed=seed)
     if gating.baseline is None:
         if limits != type(limits)():
             raise click.UsageError("limits go with --baseline; without one runs are set side by side")
         return _side_by_side(sides, settings, json_path, markdown_path)
-    if len(sides) > 1:
-        raise click.UsageError("--baseline goes with one report; without it, several are set side by side")
     from steelyard.cli.compared import Compared
 
-    compared = Compared(sides[0], read_side(gating.baseline, dataset), limits, settings)
+    compared = Compared(sides[0], sides[1], limits, settings)
     return compared.show(gating, slices, flips, every).save(json_path, markdown_path).exit_code
 
 

@@ -172,6 +172,10 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
     judgements: list[Judgement]
     slices: list[SliceDifference]
     flips: list[Flip]
+    """Regressions, then gains, the surest of each first; at most a thousand of each."""
+    lost: int
+    gained: int
+    """Answers that were right and are wrong, and the other way round."""
     changed: int
     """Answers that differ though neither, or both, are right."""
 

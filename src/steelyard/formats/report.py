@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from steelyard.core.requests import Failure, Reply
 from steelyard.errors import ReportError
+from steelyard.formats.garbage import collector_paused
 from steelyard.formats.jsontext import JsonFault, one_line, quote, strict_loads, type_name
 
 if TYPE_CHECKING:
@@ -15,19 +18,33 @@ if TYPE_CHECKING:
 
 SCHEMA = "laya-evals-report/1"
 COVERAGE_DEFINITION = 2
+BIG = 1 << 20
+"""Bytes from which the cases of a report are read the quick way."""
 
 
-def read_document(path: str | Path, *, nan: bool = True) -> dict[str, Any]:
+def read_document(path: str | Path, *, nan: bool = True, cases: bool = True) -> dict[str, Any]:
     """Read a JSON object that stands for a run: a report, or a bare map of metrics.
+
+    Parameters
+    ----------
+    path : path
+    nan : bool
+        Let NaN and infinities pass, as other tools write them.
+    cases : bool
+        False leaves the cases out where that saves reading them.
 
     Raises
     ------
     ReportError
-        Unreadable, not JSON, or not an object; `nan` lets NaN and infinities pass.
+        Unreadable, not JSON, or not an object.
     """
     name = one_line(path)
     try:
-        value = strict_loads(Path(path).read_bytes(), nan=nan)
+        data = Path(path).read_bytes()
+        with collector_paused():
+            value = _with_fast_cases(data, cases) if len(data) > BIG else None
+            if value is None:
+                value = strict_loads(data, nan=nan)
     except OSError as error:
         raise ReportError(f"{name}: cannot be read: {error.strerror or error}") from None
     except JsonFault as error:
@@ -35,6 +52,20 @@ def read_document(path: str | Path, *, nan: bool = True) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ReportError(f"{name}: a report is an object, not {type_name(value)}")
     return value
+
+
+def _with_fast_cases(data: bytes, cases: bool) -> dict[str, Any] | None:
+    """A report whose cases, nearly all of its bytes, take the quick way; None where that cannot be."""
+    try:
+        parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        if "cases" not in parts:
+            return None
+        found = msgspec.json.decode(parts["cases"]) if cases else []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return {
+        key: found if key == "cases" else strict_loads(bytes(text), nan=True) for key, text in parts.items()
+    }
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
@@ -77,28 +108,27 @@ def align_cases(dataset: Dataset, report: Mapping[str, Any], name: str) -> dict[
     errored = _faulty(report)
     replies: dict[int, Reply] = {}
     cases = _Cases(report["cases"], name)
-    for case in dataset:
-        if case.row in errored:
-            replies[case.row] = Reply(
-                case.row, failure=Failure("recorded_error", one_line(errored[case.row]))
-            )
+    for row in range(len(dataset)):
+        if row in errored:
+            replies[row] = Reply(row, failure=Failure("recorded_error", one_line(errored[row])))
             continue
+        expected = dataset.read(row)[0].expected
         answers: dict[str, Any] = {}
         model = None
-        for qid, label in case.expected.items():
-            found = cases.take(case.row, qid)
+        for qid, label in expected.items():
+            found = cases.take(row, qid)
             if found is None:
                 continue
             if found.get("expected") != label or type(found.get("expected")) is not type(label):
                 raise ReportError(
                     f"{one_line(name)}: case {cases.position - 1} expects {quote(found.get('expected'))} for "
-                    f"{quote(qid)}, {dataset.place(case.row)} expects {quote(label)}; "
+                    f"{quote(qid)}, {dataset.place(row)} expects {quote(label)}; "
                     "is it a report on this dataset?"
                 )
             answers[qid] = found.get("answer")
             model = found.get("model") or model
-        if answers or not case.expected:
-            replies[case.row] = Reply(case.row, answers, model if isinstance(model, str) else None)
+        if answers or not expected:
+            replies[row] = Reply(row, answers, model if isinstance(model, str) else None)
     if cases.position < len(report["cases"]):
         left = len(report["cases"]) - cases.position
         raise ReportError(f"{one_line(name)}: {left} case(s) match no row; is it a report on this dataset?")

@@ -137,16 +137,15 @@ def _slice_table(title: str, found: Sequence[SliceDifference], nothing: str) -> 
 def flip_lines(found: Paired, limit: int) -> Iterator[str]:
     """Answers only one run has right: regressions, then gains."""
     yield ""
-    lost = [flip for flip in found.flips if not flip.gained]
-    gained = [flip for flip in found.flips if flip.gained]
     yield from wrapped(
-        f"{len(lost)} answers were right and are wrong, {len(gained)} the other way round; "
+        f"{found.lost} answers were right and are wrong, {found.gained} the other way round; "
         f"{found.changed} more changed but are as right or wrong as before"
     )
-    for name, flips in (("regressions", lost), ("gains", gained)):
-        if flips and limit:
-            yield f"{name} ({min(limit, len(flips))} of {len(flips)})"
-            for flip in flips[:limit]:
+    for name, gained, count in (("regressions", False, found.lost), ("gains", True, found.gained)):
+        if count and limit:
+            flips = [flip for flip in found.flips if flip.gained == gained][:limit]
+            yield f"{name} ({len(flips)} of {count})"
+            for flip in flips:
                 yield from _flip_lines(flip)
 
 

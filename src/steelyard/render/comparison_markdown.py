@@ -54,13 +54,13 @@ def _paired(found: Paired) -> Iterator[str]:
         yield ""
         rows = ((f"{one.dimension}={one.value}", *_cells(one.found, one.q)) for one in found.slices)
         yield from table(("slice", *_HEADER[:-1], "q"), rows)
-    for title, gained in (("Regressions", False), ("Gains", True)):
-        flips = [flip for flip in found.flips if flip.gained == gained]
+    for title, gained, count in (("Regressions", False, found.lost), ("Gains", True, found.gained)):
+        flips = [flip for flip in found.flips if flip.gained == gained][:MAX_FLIPS]
         if flips:
             yield ""
-            yield f"## {title} ({min(MAX_FLIPS, len(flips))} of {len(flips)})"
+            yield f"## {title} ({len(flips)} of {count})"
             yield ""
-            for flip in flips[:MAX_FLIPS]:
+            for flip in flips:
                 yield f"- {cell(flip_text(flip))}" + ("" if flip.state is None else f": {cell(flip.state)}")
 
 

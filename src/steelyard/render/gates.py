@@ -45,11 +45,11 @@ def gate_markdown(verdict: Verdict, comparison: Comparison | None = None) -> Ite
         yield "|---|---|---|"
         for finding in sorted(verdict.findings, key=lambda finding: not finding.fails):
             yield f"| {word_of(finding)} | {cell(finding.rule)} | {cell(finding.reason)} |"
-    flips = comparison.paired.flips if comparison is not None and comparison.paired is not None else []
-    lost = [flip for flip in flips if not flip.gained]
-    if lost:
+    paired = comparison.paired if comparison is not None else None
+    lost = [flip for flip in paired.flips if not flip.gained] if paired is not None else []
+    if lost and paired is not None:
         yield ""
-        yield f"### Regressions ({min(len(lost), MAX_ANNOTATIONS)} of {len(lost)})"
+        yield f"### Regressions ({min(len(lost), MAX_ANNOTATIONS)} of {paired.lost})"
         yield ""
         for flip in lost[:MAX_ANNOTATIONS]:
             state = "" if flip.state is None else f": {cell(flip.state[:200])}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from steelyard.core.comparison import (
@@ -33,6 +34,7 @@ from steelyard.run.verdict import MARGIN, judgement
 from steelyard.stats.multiplicity import benjamini_hochberg, benjamini_yekutieli
 
 ON_SLICES = ("choice_accuracy", "noul_accuracy", "score_mae")
+MOST_FLIPS = 1000
 JUDGED = ("accuracy", "score_mae")
 """What the verdict in words is on, where a run has it."""
 
@@ -49,7 +51,7 @@ class Comparing:
 
     def __init__(self, ours: Side, theirs: Side, settings: Settings | None = None) -> None:
         self.ours, self.theirs = ours, theirs
-        self.settings = settings or Settings()
+        self.settings = _within(settings or Settings(), ours, theirs)
         self.drift = Drift(ours.document, theirs.document, _mixed(ours, theirs), (ours.name, theirs.name))
         self.conflicts = conflicts(ours.config, theirs.config)
         self.pairing: Pairing | None = None
@@ -109,13 +111,15 @@ class Comparing:
         assert self.joining is not None
         found = Compared(self.pairing, self.settings).differences(self.metrics())
         judged = judgements(found, {*JUDGED, *margins}, margins)
-        flips, changed = _flips(self.pairing, self.ours)
+        flips, lost, gained, changed = _flips(self.pairing, self.ours)
         return Paired(
             joining=self.joining,
             differences=found,
             judgements=judged,
             slices=[one for name in dimensions for one in self._slices(name)],
             flips=flips,
+            lost=lost,
+            gained=gained,
             changed=changed,
         )
 
@@ -133,6 +137,14 @@ class Comparing:
         q = iter(adjust(np.array(tested, np.float64)).tolist())
         for value, part, one in found:
             yield SliceDifference(dimension, value, one, None if one.p is None else next(q), part)
+
+
+def _within(settings: Settings, *sides: Side) -> Settings:
+    """The settings, with every tolerance either run was scored with."""
+    said = [side.config.get("score_within") for side in sides]
+    found = {float(one) for own in said if isinstance(own, list) for one in own if type(one) in (int, float)}
+    within = (*settings.score_within, *sorted(found - set(settings.score_within)))
+    return msgspec.structs.replace(settings, score_within=within)
 
 
 def judgements(
@@ -155,16 +167,21 @@ def _mixed(ours: Side, theirs: Side) -> str | None:
     return None
 
 
-def _flips(pairing: Pairing, ours: Side) -> tuple[list[Flip], int]:
-    """Answers only one run has right, regressions first and the surest of them first; and other changes."""
+def _flips(pairing: Pairing, ours: Side) -> tuple[list[Flip], int, int, int]:
+    """Answers only one run has right, how many were lost and gained, and how many changed otherwise."""
     mine, yours, at, other = pairing.ours, pairing.theirs, pairing.at, pairing.other
     here, there = mine.correct[at], yours.correct[other]
     moved = np.flatnonzero((here != there) & ~np.isnan(here) & ~np.isnan(there))
     answers = [_answers(table, rows) for table, rows in ((mine, at), (yours, other))]
     changed = int(np.count_nonzero((answers[0] != answers[1]) & ((here == there) | np.isnan(here))))
-    sure = np.nan_to_num(mine.confidence[at[moved]], nan=-1.0)
-    order = moved[np.lexsort((-sure, here[moved]))].tolist()
-    return [_flip(pairing, ours, answers, place) for place in order], changed
+    sure = np.nan_to_num(mine.confidence[at], nan=-1.0)
+    flips, counts = [], []
+    for side in (0.0, 1.0):
+        own = moved[here[moved] == side]
+        counts.append(len(own))
+        surest = own[np.argsort(-sure[own], kind="stable")][:MOST_FLIPS].tolist()
+        flips += [_flip(pairing, ours, answers, place) for place in surest]
+    return flips, counts[0], counts[1], changed
 
 
 def _flip(pairing: Pairing, ours: Side, answers: Sequence[Any], place: int) -> Flip:

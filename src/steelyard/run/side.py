@@ -11,6 +11,7 @@ import msgspec
 from steelyard.core.requests import Failure, Reply
 from steelyard.errors import ReportError, SteelyardError
 from steelyard.formats.dataset import Dataset
+from steelyard.formats.garbage import collector_paused
 from steelyard.formats.jsontext import digest, one_line
 from steelyard.formats.replies import encode_reply, parse_replies
 from steelyard.formats.report import RowKey, align_cases, read_document, rows_of
@@ -104,10 +105,10 @@ def read_side(path: str | Path, data: Dataset | None = None, near: Dataset | Non
         return document_side(read_document(path), name, data, near)
     if not (folder / REPORT_FILE).is_file():
         raise ReportError(f"{name}: holds no {REPORT_FILE}; finish the run, or rescore it, first")
-    document = read_document(folder / REPORT_FILE)
+    document = read_document(folder / REPORT_FILE, cases=False)
     dataset = data or _at_hand(dataset_path(folder), identity_of(document), near)
     if dataset is None:
-        return document_side(document, name, None)
+        return document_side(read_document(folder / REPORT_FILE), name, None)
     table = read_saved_run(folder, dataset).table(dataset)
     return Side(name=name, document=document, table=table, dataset=dataset, live=True)
 
@@ -124,17 +125,23 @@ def document_side(
     config = side.config
     dataset = data or _at_hand(config.get("dataset"), config, near)
     try:
-        found = None if dataset is None else _aligned(dataset, document, name, required=data is not None)
-        if found is not None and dataset is not None:
-            side.table, side.dataset = _judged(dataset, found), dataset
-        else:
-            rows, replies, side.keys = rows_of(document, name)
-            side.table = _judged(Dataset.from_rows(rows, name), replies)
+        with collector_paused():
+            _judge_cases(side, dataset, required=data is not None)
     except (SteelyardError, AttributeError, KeyError, TypeError, ValueError) as error:
         if data is not None:
             raise
         side.lacking = f"the cases of {name} cannot be judged: {one_line(error)}"
     return side
+
+
+def _judge_cases(side: Side, dataset: Dataset | None, required: bool) -> None:
+    document, name = side.document, side.name
+    found = None if dataset is None else _aligned(dataset, document, name, required)
+    if found is not None and dataset is not None:
+        side.table, side.dataset = _judged(dataset, found), dataset
+    else:
+        rows, replies, side.keys = rows_of(document, name)
+        side.table = _judged(Dataset.from_rows(rows, name), replies)
 
 
 def _at_hand(path: Any, config: Mapping[str, Any], near: Dataset | None) -> Dataset | None:
