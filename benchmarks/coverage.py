@@ -7,17 +7,15 @@ the tables into docs/statistics.md.
 
 from __future__ import annotations
 
-import argparse
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.stats
 
+from benchmarks.pages import DOCS, put
 from benchmarks.tables import choice_table
 from steelyard.metrics.bakeoff import bake_off
 from steelyard.metrics.decisions import Decisions
@@ -36,7 +34,7 @@ from steelyard.stats.ranking import (
 )
 
 Array = np.ndarray[Any, Any]
-PAGE = Path(__file__).parents[1] / "docs" / "statistics.md"
+PAGE = DOCS / "statistics.md"
 OPTIONS = 5
 SHARES = np.array([0.4, 0.25, 0.15, 0.12, 0.08])
 TOGETHER = 0.5
@@ -284,23 +282,5 @@ def _grid(head: str, found: dict[tuple[str, int, int], float]) -> Iterator[str]:
         yield f"| `{name}` | " + " | ".join(f"{found[name, *column]:.3f}" for column in columns) + " |"
 
 
-def main() -> None:
-    """Print the tables, and write them into the page when asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    lines = []
-    for line in tables(arguments.runs):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.write:
-        made = "<!-- made by benchmarks.coverage -->\n" + "\n".join(lines) + "\n<!-- end -->"
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(
-            re.sub(r"<!-- made by.*?<!-- end -->", lambda _: made, page, flags=re.DOTALL), encoding="utf-8"
-        )
-
-
 if __name__ == "__main__":
-    main()
+    put(__doc__, "benchmarks.coverage", PAGE, tables)

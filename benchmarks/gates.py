@@ -7,14 +7,12 @@ docs/gates.md.
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import DOCS, put
 from benchmarks.tables import choice_table
 from steelyard.core.gates import Policy, Verdict
 from steelyard.formats.policy import parse_policy
@@ -27,7 +25,7 @@ from steelyard.run.side import Side
 from steelyard.stats.evalues import BettingTest
 from steelyard.stats.paired import mcnemar_exact
 
-PAGE = Path(__file__).parents[1] / "docs" / "gates.md"
+PAGE = DOCS / "gates.md"
 Array = np.ndarray[Any, Any]
 SIZES = (100, 300, 1000, 3000)
 RATE, MOVED, SLICES = 0.8, 0.06, 12
@@ -243,23 +241,5 @@ def _row(name: str, found: list[float]) -> str:
     return f"| {name} | " + " | ".join(f"{share:.3f}" for share in found) + " |"
 
 
-def main() -> None:
-    """Print the tables, and write them into the page when asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    lines = []
-    for line in tables(arguments.runs):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.write:
-        made = "<!-- made by benchmarks.gates -->\n" + "\n".join(lines) + "\n<!-- end -->"
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(
-            re.sub(r"<!-- made by.*?<!-- end -->", lambda _: made, page, flags=re.DOTALL), encoding="utf-8"
-        )
-
-
 if __name__ == "__main__":
-    main()
+    put(__doc__, "benchmarks.gates", PAGE, tables)

@@ -188,6 +188,39 @@ def test_facts_of_the_run() -> None:
     assert [one.outcome for one in recorded] == ["pass", "inconclusive", "pass", "pass", "missing"]
 
 
+def test_facts_need_no_count_and_may_be_relative() -> None:
+    report = evaluate("scripted,fail_every=10", Dataset.from_rows(make_rows(50), "data"), options=SKIP)
+    found = judged(
+        report,
+        {"metric": "errored", "max_increase": 15},
+        {"metric": "errored", "max_increase": 14},
+        {"metric": "answered", "margin": 0.1},
+        {"metric": "answered", "margin": 0.05},
+        {"metric": "latency_p95_ms", "margin": 1e6},
+        {"metric": "errored", "max": 15},
+        baseline=run(n=50),
+        on_errors="allow",
+        min_count=100,
+    )
+    assert [one.outcome for one in found] == ["pass", "fail", "pass", "fail", "pass", "pass"]
+
+
+def test_facts_of_another_tools_report_are_what_it_lists() -> None:
+    report = evaluate("scripted,fail_every=10", Dataset.from_rows(make_rows(50), "data"), options=SKIP)
+    document = json.loads(json.dumps(report.to_json()))
+    del document["counts"]
+    found = judged(
+        document,
+        {"metric": "errored", "max": 5},
+        {"metric": "errored", "max": 4},
+        {"metric": "answered", "min": 0.9, "evidence": "point"},
+        {"metric": "errored:timeout", "max": 9},
+        {"metric": "errored", "max": 9, "slice": {"language": "en"}},
+        on_errors="allow",
+    )
+    assert [one.outcome for one in found] == ["pass", "fail", "pass", "missing", "missing"]
+
+
 def test_a_calibration_limit_below_chance_is_unattainable() -> None:
     report = run(0.8, 100)
     null = report.measurements.overall["ece"].null

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from steelyard.cli.options import Finite, check_outputs
+from steelyard.cli.options import Finite, bundled
 
 if TYPE_CHECKING:
     from steelyard.core.comparison import Comparison
@@ -149,16 +147,5 @@ _GATING = (
 )
 
 
-def gating(command: Callable[..., int]) -> Callable[..., int]:
-    """Flags of every command that can fail a build, handed over as one `Gating`."""
-
-    @functools.wraps(command)
-    def gathered(**flags: Any) -> int:
-        found = Gating(**{name: flags.pop(name) for name in Gating._fields})
-        check_outputs([found.junit_path])
-        return command(gating=found, **flags)
-
-    result: Callable[..., int] = gathered
-    for option in reversed(_GATING):
-        result = option(result)
-    return result
+gating = bundled("gating", Gating, Gating._fields, _GATING, ("junit_path",))
+"""Flags of every command that can fail a build, handed over as one `Gating`."""

@@ -128,19 +128,32 @@ _JUDGING = (
 )
 
 
-def judging(command: Callable[..., int]) -> Callable[..., int]:
-    """Flags of every command that ends in a report, handed over as one `Judging`."""
+def bundled(
+    name: str,
+    record: Callable[..., Any],
+    fields: Sequence[str],
+    options: Sequence[Any],
+    outputs: Sequence[str],
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Flags of several commands, handed over as one record under `name`; its outputs are checked first."""
 
-    @functools.wraps(command)
-    def gathered(**flags: Any) -> int:
-        found = Judging(**{name: flags.pop(name) for name in Judging._fields})
-        check_outputs([found.json_path, found.markdown_path])
-        return command(judging=found, **flags)
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def gathered(**flags: Any) -> int:
+            found = record(**{field: flags.pop(field) for field in fields})
+            check_outputs([getattr(found, output) for output in outputs])
+            return command(**{name: found}, **flags)
 
-    result: Callable[..., int] = gathered
-    for option in reversed(_JUDGING):
-        result = option(result)
-    return result
+        result: Callable[..., int] = gathered
+        for option in reversed(options):
+            result = option(result)
+        return result
+
+    return decorate
+
+
+judging = bundled("judging", Judging, Judging._fields, _JUDGING, ("json_path", "markdown_path"))
+"""Flags of every command that ends in a report, handed over as one `Judging`."""
 
 
 def engine_tables() -> dict[str, Mapping[str, Any]]:

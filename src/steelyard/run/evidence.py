@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from steelyard.core.gates import EVERY
 from steelyard.core.requests import REASONS
 from steelyard.errors import PolicyError, UnknownNameError
 from steelyard.metrics.decisions import ERRORED, NOT_ASKED, SCORED, Decisions, Ints
-from steelyard.metrics.measure import metrics_for
+from steelyard.metrics.measure import better_of, metrics_for
 from steelyard.metrics.paired import Compared, slices_of, view_of
 from steelyard.metrics.registry import METRICS, Measurement, Metric
 from steelyard.metrics.view import Settings, View
@@ -38,6 +38,18 @@ def facts() -> list[str]:
     """Names a limit may be on that are no metrics: of the run, not of its answers."""
     asked = [reason for reason in REASONS if reason not in ("unlabelled", "not_asked")]
     return [ANSWERED, ERRORS, *(f"{_REASON}{reason}" for reason in asked), *TIMES, *MONEY]
+
+
+def is_fact(name: str) -> bool:
+    """Whether a name is of the run: known for certain, so that evidence is always the value itself."""
+    return name in (*TIMES, *MONEY) or name.startswith(ERRORS)
+
+
+def better(name: str) -> str:
+    """Which way is better, for metrics and facts."""
+    if name == ANSWERED:
+        return "higher"
+    return "lower" if is_fact(name) else better_of(name)
 
 
 def check_metric(name: str, where: Where) -> None:
@@ -87,17 +99,20 @@ class Witness:
 
     def measure(self, side: Side, name: str, where: Where) -> tuple[Measurement | None, Reach | None]:
         """A metric or fact of a run on a slice, and how sure it is; None where it has no value."""
-        if name in TIMES:
-            value = side.document.get("overall", {}).get(name)
-            return (None, None) if value is None else (Measurement(value, 0, 0), Reach(value, 0.0, 0.0))
         if name in MONEY:
             counts = side.document.get("counts")
             return _money(counts.get("money") if isinstance(counts, dict) else None, name)
+        if name in TIMES:
+            found, _ = _recorded(side, name, where)
+            return (None, None) if found is None else (found, Reach(found.value, 0.0, 0.0))
+        if name == ANSWERED or name.startswith(ERRORS):
+            # A document's cases do not say what became of the answers that are not there.
+            if side.live and side.table is not None:
+                return _fact(side.table, _rows(side.table, where), name)
+            return (None, None) if where else _recorded_fact(side.document, name)
         if side.table is None:
             return _recorded(side, name, where)
         rows = _rows(side.table, where)
-        if name == ANSWERED or name.startswith(ERRORS):
-            return _fact(side.table, rows, name)
         view = view_of(side.table, rows, self.settings, listening=True)
         found = self.metric(name).measure(view)
         return (None, None) if found is None else (found, _reach(found, view))
@@ -170,9 +185,6 @@ def _money(said: Any, name: str) -> tuple[Measurement | None, Reach | None]:
 def _recorded(side: Side, name: str, where: Where) -> tuple[Measurement | None, Reach | None]:
     """What a report without cases says itself."""
     document: Any = side.document
-    counts = document.get("counts")
-    if name == ANSWERED or name.startswith(ERRORS):
-        return _recorded_fact(counts, name) if isinstance(counts, dict) and not where else (None, None)
     if len(where) > 1:
         return None, None
     block = document.get("measurements") if isinstance(document.get("measurements"), dict) else {}
@@ -194,7 +206,14 @@ def _recorded(side: Side, name: str, where: Where) -> tuple[Measurement | None, 
     return Measurement(float(plain), 0, 0, no_interval=why), Reach(float(plain), why=why)
 
 
-def _recorded_fact(counts: dict[str, Any], name: str) -> tuple[Measurement | None, Reach | None]:
+def _recorded_fact(document: Mapping[str, Any], name: str) -> tuple[Measurement | None, Reach | None]:
+    counts: Any = document.get("counts")
+    if not isinstance(counts, dict):
+        # As the peer has it: what was scored are the cases, what errored is listed.
+        cases, config = document.get("cases"), document.get("config")
+        listed = config.get("errored") if isinstance(config, dict) else None
+        scored = len(cases) if isinstance(cases, list) else 0
+        counts = {"scored": scored, "errored": len(listed) if isinstance(listed, list) else 0}
     scored, errored = counts.get("scored"), counts.get("errored")
     if type(scored) is not int or type(errored) is not int or not scored + errored:
         return None, None
@@ -202,8 +221,9 @@ def _recorded_fact(counts: dict[str, Any], name: str) -> tuple[Measurement | Non
     if name == ANSWERED:
         value = scored / n
         return Measurement(value, n, 0, better="higher"), Reach(value, why="the report holds no cases")
-    by_reason = counts.get("by_reason")
-    reasons = by_reason if isinstance(by_reason, dict) else {}
+    reasons: Any = counts.get("by_reason")
+    if name != ERRORS and not isinstance(reasons, dict):
+        return None, None
     count = float(errored if name == ERRORS else reasons.get(name.removeprefix(_REASON), 0))
     return Measurement(count, n, 0, better="lower"), Reach(count, 0.0, 0.0)
 

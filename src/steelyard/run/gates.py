@@ -11,10 +11,9 @@ import numpy as np
 from steelyard.core.gates import SLACK, Finding, Policy, Rule, Verdict
 from steelyard.errors import PolicyError
 from steelyard.formats.policy import slice_name
-from steelyard.metrics.measure import better_of
 from steelyard.metrics.view import Settings
 from steelyard.run.compare import Comparing
-from steelyard.run.evidence import Where, Witness, check_metric
+from steelyard.run.evidence import ANSWERED, Where, Witness, better, check_metric, is_fact
 from steelyard.run.limits import forbidden, named, over, told_apart, unattainable
 from steelyard.run.peer_gates import judge_version_1
 from steelyard.run.reach import Reach, reach_of
@@ -39,7 +38,7 @@ def check_policy(policy: Policy, *, baseline: bool) -> None:
             check_metric(rule.metric, rule.slice)
         except PolicyError as error:
             raise PolicyError(f"{rule.name}: {error}") from None
-        if rule.kind == "margin" and better_of(rule.metric) == "neither":
+        if rule.kind == "margin" and better(rule.metric) == "neither":
             raise PolicyError(
                 f"{rule.name}: {rule.metric} is neither better higher nor lower; use max_drop or max_increase"
             )
@@ -136,7 +135,7 @@ class _Judge:
         name = named(rule.metric, slice_name(place))
         if found is None or reach is None:
             return self._missing(rule, place, f"{name} has no value: nothing was measured")
-        if found.n < rule.min_count and (found.n or rule.min_count > 1):
+        if _too_few(rule, found.n):
             return self._few(rule, place, found.n, found.cases)
         relation = "at least" if rule.kind == "min" else "at most"
         value, limit = told_apart(found.value, rule.limit)
@@ -161,19 +160,16 @@ class _Judge:
         why = self.comparing.drift.incomparable(rule.metric)
         if why:
             return self._missing(rule, place, f"{name} is not compared: {why}")
-        down = rule.kind == "max_drop" or (rule.kind == "margin" and better_of(rule.metric) == "higher")
-        if rule.evidence == "point":
+        down = rule.kind == "max_drop" or (rule.kind == "margin" and better(rule.metric) == "higher")
+        if rule.evidence == "point" or is_fact(rule.metric) or rule.metric == ANSWERED:
             return self._point_difference(rule, place, name, down)
         if self.comparing.unpaired:
             return self._missing(rule, place, f"{name} has no paired evidence: {self.comparing.unpaired}")
-        try:
-            found = self.witness.difference(rule.metric, place)
-        except KeyError:
-            found = None
+        found = self.witness.difference(rule.metric, place)
         if found is None:
             reason = f"{name} has no difference: no answer of it is in both runs"
             return self._missing(rule, place, reason)
-        if found.n < rule.min_count:
+        if _too_few(rule, found.n):
             return self._few(rule, place, found.n, found.cases)
         value, base = told_apart(found.candidate, found.baseline)
         draft = self._draft(
@@ -190,11 +186,10 @@ class _Judge:
             reach = Reach(0.0, 0.0, 0.0)
         said = self._bounds(rule, reach, draft)
         word = "drop" if down else "rise"
-        over = f"(n={found.n}, {found.cases} cases)"
         moved, limit = told_apart(-found.value if down else found.value, rule.limit)
         draft.fields["reason"] = (
-            f"{name} = {value}, baseline {base} {over}: difference {found.value:+.4f}{said}; {word} {moved}, "
-            f"at most {limit}"
+            f"{name} = {value}, baseline {base} (n={found.n}, {found.cases} cases): difference "
+            f"{found.value:+.4f}{said}; {word} {moved}, at most {limit}"
         )
         self._weigh(draft, reach, -rule.limit if down else rule.limit, above=down)
         needed = cases_needed(found, rule.limit) if rule.limit > 0 and draft.holds is not None else None
@@ -210,7 +205,7 @@ class _Judge:
             lacks = "this run" if here is None else "the baseline"
             return self._missing(rule, place, f"{name}: {lacks} has no value")
         n = min(here.n, there.n)
-        if n < rule.min_count and (n or rule.min_count > 1):
+        if _too_few(rule, n):
             return self._few(rule, place, n, min(here.cases, there.cases))
         moved = there.value - here.value if down else here.value - there.value
         value, base = told_apart(here.value, there.value)
@@ -279,3 +274,10 @@ class _Judge:
             fails = rule.when_inconclusive == "fail"
             fields["reason"] += ": cannot tell"
         return Finding(fails=fails, **fields)
+
+
+def _too_few(rule: Rule, n: int) -> bool:
+    """Whether a number is over fewer answers than the rule wants; where n is not known, any count is."""
+    if is_fact(rule.metric):
+        return False
+    return n < rule.min_count and (n > 0 or rule.min_count > 1)
