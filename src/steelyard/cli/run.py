@@ -53,6 +53,18 @@ from steelyard.cli.options import judging as with_judging
     metavar="DIR",
     help="Run folder; the same command again takes up an unfinished run.",
 )
+@click.option(
+    "--max-cost",
+    type=Finite(0, above=True),
+    metavar="MONEY",
+    help="Stop a hosted engine before it costs more; the same command with --out takes the run up.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Keep replies of a hosted engine, and ask for none twice.",
+)
 @click.option("--retry-errors", is_flag=True, help="With --out: ask errored rows again.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @with_gating
@@ -67,6 +79,8 @@ def command(
     spec: str | None,
     out: str | None,
     quiet: bool,
+    max_cost: float | None,
+    cache: str | None,
     gating: Gating,
     sequential: bool,
     judging: Judging,
@@ -96,7 +110,7 @@ def command(
     held = Held(gating, limits, data, settings, sequential=sequential, rows=asking["limit"])
     if spec is None:
         click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
-    engine = make_engine(spec or "lexical", engine_tables())
+    engine = make_engine(spec or "lexical", engine_tables(), _given(max_cost=max_cost, cache=cache))
     options = RunOptions(**asking)
     _warn(idle_options(engine, options))
     try:
@@ -115,6 +129,10 @@ def command(
         save_folder(report, out, cases=not judging.no_cases)
     show_report(report, judging.slices, judging.every)
     return held.judge(report, judging, out)
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _warn(warnings: list[str]) -> None:

@@ -21,6 +21,7 @@ class Ability(enum.Flag):
     MIN_CONFIDENCE = enum.auto()
     SORT_BY_LENGTH = enum.auto()
     CONCURRENT = enum.auto()
+    ASYNC = enum.auto()
 
 
 class Request(msgspec.Struct, frozen=True, eq=False):
@@ -40,6 +41,33 @@ class Failure(msgspec.Struct, frozen=True, eq=True):
     message: str
 
 
+class Facts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a server said of a reply besides the answers.
+
+    Attributes
+    ----------
+    input_tokens, output_tokens : int or None
+        None where it did not say: unknown, which is not 0.
+    request_id : str or None
+    server_ms : float or None
+        Time by the server's own clock.
+    attempts : int
+        Times it was asked, the last one included.
+    renormalised : int
+        Answers whose rounded probabilities were scaled to sum to 1.
+    truncated : bool
+        The server says it read only a part of the state.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    request_id: str | None = None
+    server_ms: float | None = None
+    attempts: int = 1
+    renormalised: int = 0
+    truncated: bool = False
+
+
 class Reply(msgspec.Struct, frozen=True, eq=False):
     """The answers to one request, or the failure in their place.
 
@@ -52,6 +80,7 @@ class Reply(msgspec.Struct, frozen=True, eq=False):
     model: str | None = None
     failure: Failure | None = None
     cost: float | None = None
+    facts: Facts | None = None
 
 
 class CallOptions(msgspec.Struct, frozen=True, eq=True):
@@ -69,11 +98,13 @@ ROW_REASONS = (
     "recorded_error",
     "wrong_count",
     "unexpected_question",
+    "rejected",
+    "server_failed",
     "not_asked",
 )
 """Reasons a whole row has no answers; the last one is no error: a gate had seen enough."""
 
-REASONS = (*ROW_REASONS, "missing_answer", "invalid_answer", "invalid_distribution", "unlabelled")
+REASONS = (*ROW_REASONS, "missing_answer", "refusal", "invalid_answer", "invalid_distribution", "unlabelled")
 """Reasons a question may not be scored: ``unlabelled`` means not applicable, ``not_asked`` that it was not
 asked, the others errored."""
 

@@ -59,16 +59,36 @@ class Engine:
         """
         raise NotImplementedError
 
+    async def open(self) -> None:
+        """Take what calls on the running event loop need; ASYNC engines only."""
+
+    async def answer_async(self, requests: Sequence[Request], options: CallOptions) -> Sequence[Reply]:
+        """As `answer`, on an event loop; ASYNC engines implement this one.
+
+        Raises
+        ------
+        EngineFailedError
+            No further call can succeed: the run stops.
+        """
+        raise NotImplementedError
+
+    async def shut(self) -> None:
+        """Let go of what `open` took."""
+
     def close(self) -> None:
         """Let go of whatever `prepare` took."""
 
 
 ENGINES: dict[str, tuple[str, str]] = {
+    "hunch": ("steelyard.engines.hunch", "HunchEngine"),
     "lexical": ("steelyard.engines.lexical", "LexicalEngine"),
+    "openai_decisions": ("steelyard.engines.openai_decisions", "OpenAIDecisionsEngine"),
     "python": ("steelyard.engines.python", "PythonEngine"),
     "replay": ("steelyard.engines.replay", "ReplayEngine"),
     "scripted": ("steelyard.engines.scripted", "ScriptedEngine"),
+    "systemone": ("steelyard.engines.systemone", "SystemOneEngine"),
     "use": ("steelyard.engines.use", "UseEngine"),
+    "vercel_evaluation": ("steelyard.engines.vercel_evaluation", "VercelEvaluationEngine"),
 }
 """Engines that ship with the package: where each class is, imported when it is named."""
 

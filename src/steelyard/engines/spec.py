@@ -60,7 +60,11 @@ def _value(text: str) -> Any:
         return text
 
 
-def make_engine(text: str, named: Mapping[str, Mapping[str, Any]] | None = None) -> Engine:
+def make_engine(
+    text: str,
+    named: Mapping[str, Mapping[str, Any]] | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Engine:
     """Make the engine a spec describes.
 
     Parameters
@@ -70,6 +74,8 @@ def make_engine(text: str, named: Mapping[str, Mapping[str, Any]] | None = None)
     named : mapping, optional
         Engines of `steelyard.toml`: each a table with `spec` and settings of its own; settings in
         `text` win over them.
+    extra : mapping, optional
+        Settings that win over both.
 
     Raises
     ------
@@ -87,7 +93,7 @@ def make_engine(text: str, named: Mapping[str, Mapping[str, Any]] | None = None)
         base = parse_spec(inner)
         settings = base.settings | entry | spec.settings
         spec = EngineSpec(base.name, spec.target or base.target, settings)
-    return engine_class(spec.name)(spec.target, **spec.settings)
+    return engine_class(spec.name)(spec.target, **(spec.settings | dict(extra or {})))
 
 
 def engine_class(name: str) -> type[Engine]:

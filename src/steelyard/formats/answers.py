@@ -145,6 +145,8 @@ class AnswerReader:
             raise Fault("missing_answer", "no answer")
         if isinstance(answer, Failure):
             raise Fault(answer.reason, answer.message)
+        if answer.type == "refusal":
+            raise Fault("refusal", "the engine refused to answer")
         if answer.type is not None and answer.type != question.kind:
             raise Fault("invalid_answer", f"type is {quote(answer.type)}, the question's is {question.kind}")
         vector = _aligned(question, answer.probabilities) if answer.probabilities else []

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.core.requests import Failure, Reply
+from steelyard.core.requests import Facts, Failure, Reply
 from steelyard.formats.answers import WireAnswer
 from steelyard.formats.jsontext import JsonFault, dumps, loads, quote, type_name
 
@@ -28,6 +28,7 @@ class LoggedReply(msgspec.Struct, omit_defaults=True, gc=False):
     ms: float | None = None
     shared: int = 1
     cost: float | None = None
+    facts: Facts | None = None
 
 
 class _LooseReply(msgspec.Struct):
@@ -38,6 +39,7 @@ class _LooseReply(msgspec.Struct):
     ms: float | None = None
     shared: int = 1
     cost: float | None = None
+    facts: Facts | None = None
 
 
 _logged = msgspec.json.Decoder(LoggedReply)
@@ -54,6 +56,7 @@ class ParsedReply(msgspec.Struct, eq=False, gc=False):
     ms: float | None
     shared: int
     cost: float | None = None
+    facts: Facts | None = None
 
 
 def encode_reply(reply: Reply, ms: float | None, shared: int) -> bytes:
@@ -91,6 +94,8 @@ def encode_reply(reply: Reply, ms: float | None, shared: int) -> bytes:
         head += b',"ms":%.4f' % ms
     if reply.cost is not None:
         head += b',"cost":' + dumps(reply.cost)
+    if reply.facts is not None:
+        head += b',"facts":' + dumps(reply.facts)
     return head + (b',"shared":%d}' % shared if shared != 1 else b"}")
 
 
@@ -156,7 +161,7 @@ def _parsed(reply: Any, answers: Any) -> ParsedReply:
         answers = reply.error
     elif answers is None:
         answers = Failure("missing_answer", "the reply holds no answers")
-    return ParsedReply(reply.row, answers, reply.model, reply.ms, reply.shared, reply.cost)
+    return ParsedReply(reply.row, answers, reply.model, reply.ms, reply.shared, reply.cost, reply.facts)
 
 
 def _parse_loosely(line: bytes) -> tuple[Any, dict[str, WireAnswer | Failure] | Failure | None]:

@@ -36,18 +36,24 @@ def answer_call(engine: Engine, requests: Sequence[Request], options: CallOption
         replies = engine.answer(requests, options)
     except Exception as error:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return _all_failed(requests, "engine_failed", text)
+        return all_failed(requests, "engine_failed", text)
+    return joined(requests, replies)
+
+
+def joined(requests: Sequence[Request], replies: Sequence[Reply]) -> Sequence[Reply]:
+    """What came back from a call, in the order of what was sent; replies for other rows fail it whole."""
     if len(replies) != len(requests):
-        return _all_failed(requests, "wrong_count", f"{len(requests)} sent, {len(replies)} came back")
+        return all_failed(requests, "wrong_count", f"{len(requests)} sent, {len(replies)} came back")
     if len(requests) == 1 and replies[0].row == requests[0].row:
         return replies
     by_row = {reply.row: reply for reply in replies}
     if by_row.keys() != {request.row for request in requests}:
-        return _all_failed(requests, "wrong_count", "the replies are for other rows than were sent")
+        return all_failed(requests, "wrong_count", "the replies are for other rows than were sent")
     return [by_row[request.row] for request in requests]
 
 
-def _all_failed(requests: Sequence[Request], reason: str, message: str) -> list[Reply]:
+def all_failed(requests: Sequence[Request], reason: str, message: str) -> list[Reply]:
+    """A failure for every row of a call."""
     failure = Failure(reason, one_line(message))
     return [Reply(request.row, failure=failure) for request in requests]
 
@@ -60,10 +66,10 @@ def ask_in_turn(
         started = time.perf_counter()
         replies = answer_call(engine, requests, options)
         ms = 1000.0 * (time.perf_counter() - started)
-        deliver(requests, replies, _returned(replies, ms))
+        deliver(requests, replies, returned(replies, ms))
 
 
-def _returned(replies: Sequence[Reply], ms: float) -> float | None:
+def returned(replies: Sequence[Reply], ms: float) -> float | None:
     """The time of a call that came back; None when all of it failed."""
     return None if all(reply.failure is not None for reply in replies) else ms
 
@@ -109,7 +115,7 @@ class Pool:
                 active -= self._take_some(deliver)
                 for requests in self._overdue():
                     deliver(
-                        requests, _all_failed(requests, "timeout", f"no answer in {self._timeout:g} s"), None
+                        requests, all_failed(requests, "timeout", f"no answer in {self._timeout:g} s"), None
                     )
                     self._start_worker()
         finally:
@@ -125,7 +131,7 @@ class Pool:
             if isinstance(result, BaseException):
                 raise result
             requests, replies, ms = result
-            deliver(requests, replies, _returned(replies, ms))
+            deliver(requests, replies, returned(replies, ms))
         return done
 
     def _arrived(self) -> Iterator[Result]:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.core.requests import NOT_ASKED_CODE
+from steelyard.core.requests import NOT_ASKED_CODE, Facts
 from steelyard.formats.answer_table import Answers
 from steelyard.formats.columns import CaseColumns
 from steelyard.metrics.decisions import ERRORED, NOT_ASKED, SCORED, Decisions, Floats, Ints, Names
@@ -31,6 +31,8 @@ class RowFacts(msgspec.Struct):
     models : list of str
     cost : array, shape (n_rows,)
         Money each row took, NaN where that is not known.
+    said : dict
+        Row to what its server said besides the answers, where it said anything.
     """
 
     n_rows: int
@@ -39,6 +41,7 @@ class RowFacts(msgspec.Struct):
     model: NDArray[np.int32]
     models: list[str]
     cost: Floats
+    said: dict[int, Facts]
 
 
 def _array(column: array[int], dtype: type) -> NDArray[Any]:

@@ -10,23 +10,22 @@ import msgspec
 import numpy as np
 
 from steelyard._version import __version__
-from steelyard.core.requests import CONFIDENCE_SOURCES, NOT_ASKED_CODE, REASONS, ROW_REASONS
-from steelyard.formats.answer_table import Answers
+from steelyard.core.requests import CONFIDENCE_SOURCES
 from steelyard.formats.dataset import Dataset
 from steelyard.formats.files import whole_file
 from steelyard.formats.jsontext import digest, loads, pretty
 from steelyard.formats.report import COVERAGE_DEFINITION, SCHEMA
 from steelyard.metrics.confusion import confusion
-from steelyard.metrics.decisions import ERRORED, NOT_ASKED, SCORED, Decisions, Floats
+from steelyard.metrics.decisions import SCORED, Decisions, Floats
 from steelyard.metrics.measure import Measured, measure, metrics_for
 from steelyard.metrics.timing import timing_metrics
 from steelyard.metrics.view import Settings
+from steelyard.run.collector import Asked
+from steelyard.run.counts import call_counts, counts_of, errored_of
 from steelyard.run.drift import Drift, as_peer, check_tolerances, conflicts, identity_of
-from steelyard.run.judge import RowFacts, join
+from steelyard.run.judge import join
 from steelyard.run.log import RunLog
 from steelyard.run.panels import Panels
-from steelyard.run.runner import Asked
-from steelyard.stats.sums import exact_sum
 
 PEER_DIMENSIONS = ("language", "model", "qid", "tag")
 
@@ -82,7 +81,7 @@ class Report:
             for dimension, values in self.measurements.slices.items()
             if dimension in PEER_DIMENSIONS
         }
-        self.counts = _counts(self.table, asked)
+        self.counts = counts_of(self.table, asked)
         self.engine = engine
         self.config = _config(dataset, self.table, asked, config)
         self.identity = {
@@ -217,35 +216,6 @@ def _values(found: Measured, names: list[str]) -> dict[str, float]:
     return {name: found[name].value for name in sorted(names) if name in found}
 
 
-def _counts(table: Decisions, asked: Asked) -> dict[str, Any]:
-    errored, scored = table.status == ERRORED, table.status == SCORED
-    reasons = np.bincount(table.reason[errored], minlength=len(REASONS) + 1)
-    sources = np.bincount(table.source[scored], minlength=len(CONFIDENCE_SOURCES))
-    asked_for = int(np.count_nonzero(asked.answers.reason != NOT_ASKED_CODE))
-    unlabelled = asked_for - int(np.count_nonzero(table.status != NOT_ASKED))
-    by_reason = {name: int(reasons[1 + code]) for code, name in enumerate(REASONS) if reasons[1 + code]}
-    if unlabelled:
-        by_reason["unlabelled"] = unlabelled
-    not_asked = int(np.count_nonzero(asked.facts.shared == 0))
-    return {
-        "rows": asked.facts.n_rows,
-        **({"rows_not_asked": not_asked} if not_asked else {}),
-        "questions": asked_for,
-        "scored": int(np.count_nonzero(scored)),
-        "errored": int(np.count_nonzero(errored)),
-        "not_applicable": unlabelled,
-        "by_reason": by_reason,
-        "rows_errored": len(np.unique(table.row[errored])),
-        **_money(asked.facts),
-        "ties_at_top": int(np.count_nonzero(table.tied)),
-        "soft_labels": len(table.soft.row),
-        "soft_labels_tied": int(np.count_nonzero(table.soft.tied)),
-        "confidence_sources": {
-            name: int(sources[i]) for i, name in enumerate(CONFIDENCE_SOURCES) if sources[i]
-        },
-    }
-
-
 def _config(dataset: Dataset, table: Decisions, asked: Asked, given: Mapping[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {
         "schema": SCHEMA,
@@ -258,42 +228,5 @@ def _config(dataset: Dataset, table: Decisions, asked: Asked, given: Mapping[str
     config |= given
     if "timing" in config:
         config["timing"] = config["timing"] | call_counts(asked.facts)
-    errored = _errored(table, asked.answers)
+    errored = errored_of(table, asked.answers)
     return config | ({"errored": errored} if errored else {})
-
-
-def _money(facts: RowFacts) -> dict[str, Any]:
-    """Money the rows asked took in all, as far as it is known; nothing when it is known of none."""
-    asked = facts.cost[facts.shared > 0]
-    known = asked[~np.isnan(asked)]
-    if not len(known):
-        return {}
-    unknown = len(asked) - len(known)
-    return {"money": {"total": exact_sum(known), "rows": len(known), "rows_unknown": unknown}}
-
-
-def call_counts(facts: RowFacts) -> dict[str, int]:
-    """Calls issued, failed ones among them, and how rows were spread over them."""
-    shared = facts.shared
-    return {
-        "chunks": round(float((1.0 / shared[shared > 0]).sum())),
-        "rows_grouped": int(np.count_nonzero(shared > 1)),
-        "rows_alone": int(np.count_nonzero(shared == 1)),
-        "max_chunk": int(shared.max()) if len(shared) else 0,
-    }
-
-
-def _errored(table: Decisions, answers: Answers) -> list[dict[str, Any]]:
-    """Rows whose call failed, and single questions without a usable answer, in dataset order."""
-    entries: dict[tuple[int, int], dict[str, Any]] = {}
-    for at in np.flatnonzero((answers.reason > 0) & (answers.reason != NOT_ASKED_CODE)).tolist():
-        row, reason = int(answers.row[at]), int(answers.reason[at])
-        if REASONS[reason - 1] in ROW_REASONS:
-            message = answers.messages[row, int(answers.place[at])]
-            entries.setdefault((row, -1), {"index": row, "error": f"{REASONS[reason - 1]}: {message}"})
-    for at in np.flatnonzero(table.status == ERRORED).tolist():
-        row, place, reason = int(table.row[at]), int(table.place[at]), int(table.reason[at])
-        if REASONS[reason - 1] not in ROW_REASONS:
-            text = f"{REASONS[reason - 1]}: {answers.messages[row, place]}"
-            entries[row, place] = {"index": row, "question": table.names.qids[table.qid[at]], "error": text}
-    return [entries[key] for key in sorted(entries)]

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 
 from steelyard.core.questions import QuestionSet
-from steelyard.core.requests import REASONS, Ability, CallOptions, Failure, Reply, Request
+from steelyard.core.requests import REASONS, Ability, CallOptions, Reply, Request
 from steelyard.engines._base import Engine
-from steelyard.errors import EngineFailedError, InvalidAnswerError, ReportError
+from steelyard.errors import EngineFailedError, InvalidAnswerError
 from steelyard.formats.answer_table import Answers
-from steelyard.formats.answers import AnswerReader
-from steelyard.formats.columns import Names
 from steelyard.formats.dataset import Dataset
-from steelyard.formats.garbage import collector_paused
-from steelyard.formats.replies import ParsedReply, encode_reply, parse_replies
+from steelyard.formats.replies import encode_reply, parse_replies
 from steelyard.run.ask import Pool, ask_in_turn
-from steelyard.run.judge import RowFacts
+from steelyard.run.collector import FLUSH_ROWS, Asked, Collector
 from steelyard.run.log import RunLog
+from steelyard.run.loop import ask_on_a_loop
 from steelyard.run.options import RunOptions
 from steelyard.run.plan import plan_calls, preflight
 
-FLUSH_ROWS = 1024
 WATCHED_CALLS = 16
 FLUSH_SECONDS = 0.005
 
@@ -46,101 +41,12 @@ class Watch(Protocol):
         ...
 
 
-class Asked(msgspec.Struct):
-    """Everything a run observed, ready to be joined with the dataset."""
-
-    answers: Answers
-    facts: RowFacts
-    labels: list[str]
-
-
 class Interrupted(Exception):
     """The run was told to stop; `done` of `total` rows are kept."""
 
     def __init__(self, done: int, total: int, signal: int) -> None:
         super().__init__(f"{done} of {total} rows done")
         self.done, self.total, self.signal = done, total, signal
-
-
-class Collector:
-    """Takes replies in any order, checks them by the block, and keeps what was found."""
-
-    def __init__(self, dataset: Dataset, n_rows: int) -> None:
-        self.dataset = dataset
-        self.n_rows = n_rows
-        self.reader = AnswerReader(dataset.columns.label_names.list())
-        self._blocks: list[Answers] = []
-        self._models = Names()
-        self._pinned = dataset.columns.models.list()
-        self.done = np.zeros(n_rows, bool)
-        self.errored = 0
-        self._ms, self._shared = np.full(n_rows, np.nan), np.ones(n_rows)
-        self._cost = np.full(n_rows, np.nan)
-        self._model = np.full(n_rows, -1, np.int32)
-
-    def take(self, asked: Iterable[QuestionSet], replies: Sequence[ParsedReply]) -> Answers:
-        """Check replies to these questions, and keep what was found."""
-        pins = self.dataset.columns.model
-        rows = np.array([reply.row for reply in replies], np.int64)
-        self.done[rows] = True
-        self._ms[rows] = np.array([reply.ms for reply in replies], np.float64)
-        self._shared[rows] = [reply.shared for reply in replies]
-        self._cost[rows] = np.array([reply.cost for reply in replies], np.float64)
-        self._model[rows] = [
-            self._models[reply.model if (pin := pins[reply.row]) < 0 else self._pinned[pin]]
-            for reply in replies
-        ]
-        block = self.reader.take(
-            [(reply.row, questions, reply.answers) for questions, reply in zip(asked, replies, strict=True)]
-        )
-        self._blocks.append(block)
-        self.errored += len(set(block.row[block.reason > 0].tolist()))
-        return block
-
-    def take_all(self, replies: Iterable[ParsedReply], *, retry_errors: bool = False) -> None:
-        """Take logged replies, passing over rows that are not asked for.
-
-        With `retry_errors` errored rows count as not done: what is added for them later replaces them.
-        """
-        with collector_paused():
-            wanted = (reply for reply in replies if 0 <= reply.row < self.n_rows)
-            while block := list(islice(wanted, FLUSH_ROWS)):
-                self.take([self.dataset.questions_of(reply.row) for reply in block], block)
-        if retry_errors:
-            latest = Answers.join(self._blocks)
-            self._blocks = [latest]
-            self.done[latest.row[latest.reason > 0]] = False
-            self.errored = 0
-
-    def leave_out(self, rows: Sequence[int]) -> None:
-        """Let rows count as not asked."""
-        gone = Failure("not_asked", "the gate had seen enough")
-        replies = [ParsedReply(row, gone, None, None, 0) for row in rows]
-        self.take([self.dataset.questions_of(row) for row in rows], replies)
-
-    def require_all(self, name: str) -> None:
-        """Refuse to judge a run that is not finished.
-
-        Raises
-        ------
-        ReportError
-            Some rows have no reply yet.
-        """
-        if not self.done.all():
-            missing = int(np.count_nonzero(~self.done))
-            raise ReportError(
-                f"{name}: {missing} of {self.n_rows} rows have no reply yet; finish the run first"
-            )
-
-    def so_far(self) -> Answers:
-        """All answers taken, sorted."""
-        return Answers.join(self._blocks)
-
-    def finish(self) -> Asked:
-        """All answers, sorted, with the facts of their rows."""
-        models = self._models.list()
-        facts = RowFacts(self.n_rows, self._ms, self._shared, self._model, models, self._cost)
-        return Asked(Answers.join(self._blocks), facts, list(self.reader.labels))
 
 
 class Runner:
@@ -206,12 +112,19 @@ class Runner:
             self.engine.prepare(self.dataset, options)
             calls = self._requests(missing, options)
             concurrent = Ability.CONCURRENT in self.engine.abilities and self.options.concurrency > 1
-            if concurrent or self.options.timeout:
+            if Ability.ASYNC in self.engine.abilities:
+                workers, timeout = self.options.concurrency, self.options.timeout
+                ask_on_a_loop(self.engine, calls, options, workers, timeout, self._deliver)
+            elif concurrent or self.options.timeout:
                 workers = self.options.concurrency if concurrent else 1
                 Pool(self.engine, calls, options, workers, self.options.timeout).run(self._deliver)
             else:
                 ask_in_turn(self.engine, calls, options, self._deliver)
             self._flush()
+        except EngineFailedError:
+            # What came in before is kept: it may have been paid for.
+            self._flush(stopping=True)
+            raise
         except KeyboardInterrupt as stop:
             self._flush(stopping=True)
             raise Interrupted(

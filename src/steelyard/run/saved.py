@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from steelyard.formats.dataset import Dataset
 from steelyard.metrics.decisions import Decisions
+from steelyard.run.collector import Asked, Collector
 from steelyard.run.judge import join
 from steelyard.run.log import RunLog, read_run, refuse_change
 from steelyard.run.options import RunOptions
-from steelyard.run.runner import Asked, Collector
 
 
 class SavedRun(NamedTuple):

@@ -16,11 +16,11 @@ from steelyard.formats.jsontext import digest, one_line
 from steelyard.formats.replies import encode_reply, parse_replies
 from steelyard.formats.report import RowKey, align_cases, read_document, rows_of
 from steelyard.metrics.decisions import Decisions
+from steelyard.run.collector import Collector
 from steelyard.run.drift import identity_of
 from steelyard.run.judge import join
 from steelyard.run.log import dataset_path
 from steelyard.run.report import Report
-from steelyard.run.runner import Collector
 from steelyard.run.saved import read_saved_run
 
 REPORT_FILE = "report.json"

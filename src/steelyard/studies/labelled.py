@@ -17,10 +17,11 @@ from steelyard.formats.report import read_report, rows_of
 from steelyard.metrics.decisions import Floats
 from steelyard.metrics.view import Settings
 from steelyard.run.baseline import lexical_hits
+from steelyard.run.collector import Collector
 from steelyard.run.log import RunLog
 from steelyard.run.options import RunOptions
 from steelyard.run.report import Report
-from steelyard.run.runner import Collector, Progress, Runner, Watch, engine_identity
+from steelyard.run.runner import Progress, Runner, Watch, engine_identity
 from steelyard.run.saved import read_saved_run
 
 _LATENCY = "per request: wall time of the call that returned it, unsplit"

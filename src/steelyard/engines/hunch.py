@@ -1,0 +1,23 @@
+"""Hunch: chat models behind one constrained token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard.engines.hosted import HostedEngine
+from steelyard.engines.presets import HUNCH
+from steelyard.engines.wires import Hunch
+
+
+class HunchEngine(HostedEngine):
+    """Hunch: any chat model behind one constrained token."""
+
+    name = "hunch"
+    summary = "Hunch: a chat model judged by the probabilities of one constrained token."
+    preset = HUNCH
+    wire_class = Hunch
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {**super().settings, "probability_source": "logprob"}

@@ -1,0 +1,1 @@
+"""A decision server that is not one: every wire, every quirk, on this machine only."""
