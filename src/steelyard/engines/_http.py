@@ -11,11 +11,12 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from steelyard.engines._limits import Pace
 from steelyard.engines._secrets import Secret
 from steelyard.errors import EngineFailedError
-from steelyard.formats.jsontext import JsonFault, one_line, strict_loads
+from steelyard.formats.jsontext import JsonFault, loads, one_line, strict_loads
 
 RETRIED = frozenset({408, 409, 425, 429})
 """Statuses below 500 that a second try may mend; those from 500 on always may."""
@@ -25,6 +26,17 @@ STOPS = {
     403: "the key is missing or may not do this",
 }
 LONGEST_WAIT = 60.0
+HEADERS = (
+    "retry-after",
+    "retry-after-ms",
+    "x-typesafe-request-id",
+    "x-request-id",
+    "cf-ai-req-id",
+    "cf-ray",
+    "x-inference-time-ms",
+    "server-timing",
+)
+"""Headers of a reply that are looked at."""
 
 
 class Rejected(Exception):
@@ -97,15 +109,16 @@ class Client:
         self._started = time.monotonic()
         self._pace = (Pace(patience.requests_per_second), Pace(patience.tokens_per_second))
         self._requests = 0
+        self._places: dict[str, URL] = {}
         self._random = random.Random(0)
 
-    async def open(self) -> None:
-        """Take connections; the event loop must be running."""
+    async def open(self, headers: Mapping[str, str]) -> None:
+        """Take connections, on which these headers are always sent; the event loop must be running."""
         self._started = time.monotonic()
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
         timeout = aiohttp.ClientTimeout(total=self._patience.attempt_timeout)
         self._session = aiohttp.ClientSession(
-            connector=connector, timeout=timeout, auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar()
+            connector=connector, timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         )
 
     async def shut(self) -> None:
@@ -114,7 +127,9 @@ class Client:
             await self._session.close()
             self._session = None
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], tokens: float = 0.0) -> Answered:
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str] | None = None, tokens: float = 0.0
+    ) -> Answered:
         """Send a body, as often as it takes.
 
         Raises
@@ -149,22 +164,23 @@ class Client:
         raise Unanswered(f"{said}, {tries} tries")
 
     async def _once(
-        self, url: str, body: bytes, headers: Mapping[str, str]
+        self, url: str, body: bytes, headers: Mapping[str, str] | None
     ) -> tuple[Answered | str, float | None]:
         """An answer, or why there is none and how long the server wants to be left alone."""
         assert self._session is not None
+        place = self._places.get(url) or self._places.setdefault(url, URL(url, encoded=True))
         try:
-            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as reply:
+            async with self._session.post(place, data=body, headers=headers, allow_redirects=False) as reply:
                 content = await reply.read()
                 status = reply.status
-                names = {name.lower(): value for name, value in reply.headers.items()}
+                names = {name: reply.headers[name] for name in HEADERS if name in reply.headers}
         except TimeoutError:
             return f"no answer in {self._patience.attempt_timeout:g} s", None
         except (aiohttp.ClientError, OSError) as error:
             return self._secret.hidden(f"{type(error).__name__}: {one_line(error, 120)}"), None
         if status == 200:
             try:
-                return Answered(strict_loads(content), names, 1), None
+                return Answered(loads(content), names, 1), None
             except JsonFault as error:
                 return f"the answer is not JSON ({error})", None
         message = self._secret.hidden(f"status {status}: {error_text(content)}")

@@ -128,7 +128,7 @@ class HostedEngine(Engine):
         self._client = Client(patience, self._secret)
         self._budget = Budget(patience.max_cost)
         self._cache = Cache(self._cache_path) if self._cache_path else None
-        await self._client.open()
+        await self._client.open(self._headers())
 
     async def shut(self) -> None:
         await self._client.shut()
@@ -179,8 +179,8 @@ class HostedEngine(Engine):
         self._budget.reserve(aside)
         cost: float | None = None
         try:
-            answered = await self._client.post(url, body, self._headers(model), tokens)
-            cost = self._cost(self._unwrapped(answered))
+            answered = await self._client.post(url, body, self._model_header(model), tokens)
+            cost = self._cost(*tokens_of(self._unwrapped(answered))) if aside else None
         finally:
             self._budget.settle(aside, cost)
         if self._cache is not None:
@@ -193,7 +193,12 @@ class HostedEngine(Engine):
             return reply
         return reply.get(key) if isinstance(reply, dict) else None
 
-    def _headers(self, model: str | None) -> dict[str, str]:
+    def _model_header(self, model: str | None) -> dict[str, str] | None:
+        if model is None or self._wire.model_in not in ("header", "both"):
+            return None
+        return {self._wire.model_header or "x-model": model}
+
+    def _headers(self) -> dict[str, str]:
         preset, key = self._wire, self._secret.reveal()
         found = {"content-type": "application/json", "accept": "application/json", **preset.headers}
         if key and preset.auth == "bearer":
@@ -202,8 +207,6 @@ class HostedEngine(Engine):
             found["authorization"] = f"Basic {base64.b64encode(key.encode()).decode()}"
         elif key and preset.auth == "x-api-key":
             found["x-api-key"] = key
-        if model is not None and preset.model_in in ("header", "both"):
-            found[preset.model_header or "x-model"] = model
         return found
 
     def _reply(self, request: Request, part: Any, answered: Answered) -> Reply:
@@ -217,7 +220,7 @@ class HostedEngine(Engine):
             request.row,
             answers,
             model if isinstance(model, str) and model else None,
-            cost=0.0 if answered.kept else self._cost(part),
+            cost=0.0 if answered.kept else self._cost(facts.input_tokens, facts.output_tokens),
             facts=facts,
         )
 
@@ -240,10 +243,9 @@ class HostedEngine(Engine):
             truncated=isinstance(usage, dict) and bool(usage.get("truncated")),
         )
 
-    def _cost(self, part: Any) -> float | None:
-        """Money by the tokens the reply names; None where it names none, or no price is known."""
+    def _cost(self, read: int | None, written: int | None) -> float | None:
+        """Money by the tokens a reply names; None where it names none, or no price is known."""
         preset = self._wire
-        read, written = tokens_of(part)
         if read is None or preset.price_input is None:
             return None
         if preset.price_output and written is None:

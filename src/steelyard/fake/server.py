@@ -11,7 +11,7 @@ from aiohttp import web
 
 from steelyard.fake.answers import Body, Refused, decisions, judged, read_state, system_one
 from steelyard.fake.quirks import Quirks, share
-from steelyard.formats.jsontext import JsonFault, dumps, strict_loads
+from steelyard.formats.jsontext import JsonFault, dumps, loads
 
 KNOWN = ("", "fake-1", "jev-1.13.0", "gpt-6-luna", "clef", "typesafe-ai/jev", "english")
 MOST_BYTES = 8 << 20
@@ -97,7 +97,7 @@ class FakeServer:
             if refused is not None:
                 return refused
             try:
-                reply = self._reply(request, strict_loads(content), self.seen[content])
+                reply = self._reply(request, loads(content), self.seen[content])
             except Refused as error:
                 return _json(_complaint(request.path, error.text), error.status)
             except (JsonFault, AttributeError, TypeError, ValueError) as error:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from steelyard.core.requests import CallOptions, Reply, Request
 from steelyard.engines._base import Engine
 from steelyard.errors import EngineFailedError
 from steelyard.run.ask import Deliver, all_failed, joined, returned
+
+GRACE_SECONDS = 10.0
+KEEP_SECONDS = 0.02
+"""Replies may be held so long before they are kept."""
 
 
 def ask_on_a_loop(
@@ -19,6 +25,7 @@ def ask_on_a_loop(
     concurrency: int,
     timeout: float | None,
     deliver: Deliver,
+    flush: Callable[[], None],
 ) -> None:
     """Make the calls with so many of them in flight, and deliver replies as they come.
 
@@ -33,13 +40,24 @@ def ask_on_a_loop(
     timeout : float or None
         Seconds a call may take, its retries included; then its rows have failed.
     deliver : callable
+    flush : callable
+        Keeps what was delivered; called now and then, as keeping many at once costs less.
 
     Raises
     ------
     EngineFailedError
         The engine says that no further call can succeed.
     """
-    asyncio.run(_Asking(engine, calls, options, timeout, deliver).all(concurrency))
+    asking = _Asking(engine, calls, options, timeout, deliver)
+    asyncio.run(asking.all(concurrency, flush))
+    if asking.terminated:
+        raise _Terminated
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came while calls were under way."""
+
+    signal = 15
 
 
 class _Asking:
@@ -54,16 +72,42 @@ class _Asking:
         self._engine, self._calls, self._options = engine, calls, options
         self._timeout, self._deliver = timeout, deliver
         self._fault: Exception | None = None
+        self._stopping = self.terminated = False
 
-    async def all(self, concurrency: int) -> None:
+    async def all(self, concurrency: int, flush: Callable[[], None]) -> None:
         await self._engine.open()
         workers = [asyncio.create_task(self._work()) for _ in range(concurrency)]
+        keeping = asyncio.create_task(self._keep(flush))
+        self._listen()
         try:
-            await asyncio.gather(*workers)
+            await asyncio.wait(workers)
+        except asyncio.CancelledError:
+            # Ctrl-C: no further call, but those under way may have been paid for. A second one does not wait.
+            self._stopping = True
+            await asyncio.wait(workers, timeout=GRACE_SECONDS)
+            raise
         finally:
+            keeping.cancel()
             await self._engine.shut()
         if self._fault is not None:
             raise self._fault
+
+    def _listen(self) -> None:
+        """Take SIGTERM the way Ctrl-C is taken; only the main thread may."""
+
+        def stop() -> None:
+            self._stopping = self.terminated = True
+
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+
+    async def _keep(self, flush: Callable[[], None]) -> None:
+        while self._fault is None:
+            await asyncio.sleep(KEEP_SECONDS)
+            try:
+                flush()
+            except Exception as fault:
+                self._fault = self._fault or fault
 
     async def _work(self) -> None:
         # One worker a call in flight: each takes the next call when its own is done. After a fault none is
@@ -76,7 +120,7 @@ class _Asking:
                 self._deliver(requests, replies, returned(replies, ms))
             except Exception as fault:
                 self._fault = self._fault or fault
-            if self._fault is not None:
+            if self._fault is not None or self._stopping:
                 return
 
     async def _call(self, requests: Sequence[Request]) -> Sequence[Reply]:

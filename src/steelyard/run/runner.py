@@ -63,7 +63,7 @@ class Runner:
     ) -> None:
         self.dataset, self.engine, self.options, self.log = dataset, engine, options, log
         self._watch = watch
-        self._settled = False
+        self._settled = self._kept_by_others = False
         self.total = len(dataset) if options.limit is None else min(options.limit, len(dataset))
         self.collector = Collector(dataset, self.total)
         self._progress = progress
@@ -114,7 +114,8 @@ class Runner:
             concurrent = Ability.CONCURRENT in self.engine.abilities and self.options.concurrency > 1
             if Ability.ASYNC in self.engine.abilities:
                 workers, timeout = self.options.concurrency, self.options.timeout
-                ask_on_a_loop(self.engine, calls, options, workers, timeout, self._deliver)
+                self._kept_by_others = True
+                ask_on_a_loop(self.engine, calls, options, workers, timeout, self._deliver, self._flush)
             elif concurrent or self.options.timeout:
                 workers = self.options.concurrency if concurrent else 1
                 Pool(self.engine, calls, options, workers, self.options.timeout).run(self._deliver)
@@ -149,8 +150,8 @@ class Runner:
         for request, reply in zip(requests, replies, strict=True):
             self._lines.append(encode_reply(reply, ms, shared))
             self._asked.append(request.questions)
-        watched = self._watch is not None
-        if watched or len(self._lines) >= FLUSH_ROWS or time.perf_counter() - self._flushed > FLUSH_SECONDS:
+        late = not self._kept_by_others and time.perf_counter() - self._flushed > FLUSH_SECONDS
+        if late or self._watch is not None or len(self._lines) >= FLUSH_ROWS:
             self._flush()
 
     def _flush(self, *, stopping: bool = False) -> None:
