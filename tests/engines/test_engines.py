@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -16,7 +17,8 @@ from steelyard.engines._base import ENGINES
 from steelyard.engines.lexical import ngram_vector
 from steelyard.engines.python import PythonEngine
 from steelyard.engines.spec import engine_class, parse_spec
-from steelyard.errors import UnknownNameError
+from steelyard.errors import MissingExtraError, UnknownNameError
+from steelyard.formats.checkpoint import folder_sha256, read_config, temperatures
 from tests.conftest import FLAG, TEAM, make_rows
 
 GOOD = {"team": {"choice": "sales"}, "level": {"score": 1.0}, "flag": {"noul": 0.9}}
@@ -397,3 +399,39 @@ def test_engine_base_refuses_what_it_does_not_know() -> None:
     noul = {"state": "s", "questions": {"q": FLAG}, "expected": {"q": True}}
     report = evaluate(Bare(), Dataset.from_rows([noul]), options=SKIP)
     assert report.config["errored"][0]["error"] == "engine_failed: NotImplementedError"
+
+
+def test_laya_and_onnx_say_what_is_missing(tmp_path: Path) -> None:
+    """Here laya is installed without torch, and onnxruntime not at all."""
+    if importlib.util.find_spec("torch") is None:
+        with pytest.raises(MissingExtraError, match=r'engine "laya" needs .*steelyard\[laya\]'):
+            evaluate("laya:english", Dataset.from_rows(make_rows(1), "data"))
+    (tmp_path / "rl_agent_config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "x.onnx").write_text("x", encoding="utf-8")
+    if importlib.util.find_spec("onnxruntime") is None:
+        with pytest.raises(MissingExtraError, match=r'needs onnxruntime: pip install "steelyard\[onnx\]"'):
+            evaluate(f"onnx:{tmp_path / 'x.onnx'},model={tmp_path}", Dataset.from_rows(make_rows(1), "data"))
+
+
+def test_a_checkpoint_folder_says_what_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "ck"
+    (folder / "tokenizer").mkdir(parents=True)
+    config = folder / "rl_agent_config.json"
+    said = '{"temperature": [1.2, 9, "x"], "temperature_by_options": {"choice:11+": 0.1}}'
+    config.write_text(said, encoding="utf-8")
+    (folder / "tokenizer" / "a").write_text("1", encoding="utf-8")
+    digest = folder_sha256(folder)
+    assert make_engine(f"laya:{folder}").revision == f"sha256:{digest}"
+    (folder / "tokenizer" / "a").rename(folder / "tokenizer" / "b")
+    assert folder_sha256(folder) != digest
+    found = temperatures(read_config(folder))
+    assert found.of("choice", 11) == 0.5
+    assert found.of("choice", 11, clamped=False) == 0.1
+    assert found.of("score", 3) == 5.0
+    assert found.of("noul", 2) == found.of("noul", 2, clamped=False) == 1.0
+    for text in ("[]", "{"):
+        config.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError):
+            read_config(folder)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_config(tmp_path)

@@ -16,6 +16,7 @@ from steelyard import Dataset, EngineFailedError, InputError, RunOptions, check,
 from steelyard.core.requests import Request
 from steelyard.engines._http import error_text, retry_after
 from steelyard.engines._secrets import Secret, read_secret
+from steelyard.engines.openai_chat import letters_of
 from steelyard.engines.wires import Hunch, OpenAIDecisions, SystemOne, WireFault, finished, tokens_of
 from steelyard.fake.quirks import FAULTS, Quirks, parse_quirks
 from steelyard.fake.server import FakeServer
@@ -473,3 +474,33 @@ def test_the_peers_recorded_bodies_parse(shared: Path) -> None:
             assert found == reply["answers"]
             parsed += 1
     assert parsed >= 6
+
+
+def test_a_chat_model_is_judged_by_its_letters(told: str) -> None:
+    with FakeServer(Quirks(fault_rate=0.3)) as server:
+        report = ask(f"openai_chat:{server.url},model=gpt,price_input=1,price_output=2", concurrency=8)
+        assert report.counts["scored"] == 120
+        assert server.answered == 120
+    assert report.engine["settings"]["probability_source"] == "logprob"
+    assert report.counts["money"]["total"] == pytest.approx(40 * 3 * (50 + 2) / 1e6)
+    assert report.table.size[report.table.kind == 0].tolist() == [3] * 40
+    sums = [sum(case["answer"]["probabilities"].values()) for case in report.cases() if case["qid"] == "team"]
+    assert sums == pytest.approx([1.0] * 40)
+
+
+def test_many_options_are_asked_for_by_groups() -> None:
+    many = {"type": "choice", "instructions": "Which?", "criteria": [f"option {at}" for at in range(45)]}
+    rows = [{"state": f"s{at}", "questions": {"q": many}, "expected": {"q": "option 3"}} for at in range(5)]
+    with FakeServer() as server:
+        report = ask(f"openai_chat:{server.url}", Dataset.from_rows(rows, "d"))
+        assert server.answered == 5 * 4
+    assert report.counts["scored"] == 5
+    assert report.table.size.tolist() == [45] * 5
+
+
+def test_a_chat_model_that_answers_no_letter_is_an_error() -> None:
+    with FakeServer(Quirks(wrong_answers=True)) as server:
+        report = ask(f"openai_chat:{server.url}", data(2), on_error="skip")
+    assert "no letter that was offered" in report.config["errored"][0]["error"]
+    with pytest.raises(WireFault, match="shows no log probabilities"):
+        letters_of({"choices": [{"message": {"content": "A"}}]}, 3)

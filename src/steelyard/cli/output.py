@@ -28,18 +28,15 @@ def _beside(report: Report) -> Beside:
     return Beside(panels.baselines, panels.confidence, panels.mix)
 
 
-def save_report(report: Report, judging: Judging) -> None:
-    """Write the files asked for, each whole or not at all."""
+def save_report(report: Report, judging: Judging, folder: str | None = None) -> None:
+    """Write the files asked for, and those of a run folder, each whole or not at all."""
+    if folder is not None:
+        report.write_json(Path(folder) / "report.json", cases=not judging.no_cases)
+        _write_markdown(report, Path(folder) / "report.md")
     if judging.json_path is not None:
         report.write_json(judging.json_path, cases=not judging.no_cases)
     if judging.markdown_path is not None:
         _write_markdown(report, judging.markdown_path)
-
-
-def save_folder(report: Report, folder: str, *, cases: bool) -> None:
-    """Write `report.json` and `report.md` into a run folder."""
-    report.write_json(Path(folder) / "report.json", cases=cases)
-    _write_markdown(report, Path(folder) / "report.md")
 
 
 def _write_markdown(report: Report, path: str | Path) -> None:

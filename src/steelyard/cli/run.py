@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from steelyard.cli.gating import Gating
 from steelyard.cli.gating import gating as with_gating
-from steelyard.cli.options import Finite, Judging, engine_tables
+from steelyard.cli.naming import Naming
+from steelyard.cli.naming import naming as with_engine
+from steelyard.cli.options import Finite, Judging
 from steelyard.cli.options import judging as with_judging
+
+if TYPE_CHECKING:
+    from steelyard.run.report import Report
+    from steelyard.run.runner import Interrupted
 
 
 @click.command("run")
 @click.argument("dataset", type=click.Path(allow_dash=True))
 @click.option(
-    "-e", "--engine", "spec", metavar="SPEC", help="NAME[:TARGET][,key=value], or a name from steelyard.toml."
+    "--model", metavar="NAME", help="Model every row is asked of; with --onnx the export's checkpoint."
 )
-@click.option("--model", metavar="NAME", help="Model every row is asked of, over any pin of its own.")
 @click.option(
     "--batch-size",
     type=click.IntRange(1),
@@ -53,20 +58,16 @@ from steelyard.cli.options import judging as with_judging
     metavar="DIR",
     help="Run folder; the same command again takes up an unfinished run.",
 )
-@click.option(
-    "--max-cost",
-    type=Finite(0, above=True),
-    metavar="MONEY",
-    help="Stop a hosted engine before it costs more; the same command with --out takes the run up.",
-)
-@click.option(
-    "--cache",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Keep replies of a hosted engine, and ask for none twice.",
-)
 @click.option("--retry-errors", is_flag=True, help="With --out: ask errored rows again.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1000),
+    default=1,
+    metavar="N",
+    help="Ask everything N times, to see how far the engine differs from itself.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
+@with_engine
 @with_gating
 @click.option(
     "--sequential",
@@ -76,11 +77,10 @@ from steelyard.cli.options import judging as with_judging
 @with_judging
 def command(
     dataset: str,
-    spec: str | None,
     out: str | None,
+    repeat: int,
     quiet: bool,
-    max_cost: float | None,
-    cache: str | None,
+    naming: Naming,
     gating: Gating,
     sequential: bool,
     judging: Judging,
@@ -93,11 +93,13 @@ def command(
     """
     if asking["retry_errors"] and out is None:
         raise click.UsageError("--retry-errors needs --out: without a run folder there is nothing to retry")
+    if repeat > 1 and (naming.cache or sequential):
+        raise click.UsageError("--repeat asks anew, all rows: leave --cache and --sequential out")
     limits = gating.limits()
     from steelyard.cli.held import Held
-    from steelyard.cli.output import save_folder, save_report, show_report
+    from steelyard.cli.output import save_report, show_report
     from steelyard.cli.progress import progress
-    from steelyard.engines.spec import make_engine
+    from steelyard.cli.repeating import record_noise, repeats, show_noise
     from steelyard.formats.dataset import Dataset, shown_warnings
     from steelyard.run.options import RunOptions
     from steelyard.run.plan import idle_options
@@ -108,31 +110,33 @@ def command(
     _warn(shown_warnings(data))
     settings = judging.settings()
     held = Held(gating, limits, data, settings, sequential=sequential, rows=asking["limit"])
-    if spec is None:
-        click.echo("steelyard: no --engine named: using lexical, a floor that understands nothing", err=True)
-    engine = make_engine(spec or "lexical", engine_tables(), _given(max_cost=max_cost, cache=cache))
+    engine = naming.engine(asking)
     options = RunOptions(**asking)
     _warn(idle_options(engine, options))
-    try:
+
+    def once(folder: str | None) -> Report:
         with progress(quiet) as shown:
-            report = evaluate(
-                engine, data, options=options, settings=settings, out=out, progress=shown, watch=held.watch
+            return evaluate(
+                engine, data, options=options, settings=settings, out=folder, progress=shown, watch=held.watch
             )
+
+    try:
+        report, *others = repeats(once, out, repeat)
     except Interrupted as stop:
-        kept = "the same command takes it up" if out else "nothing was kept; name a run folder with --out"
-        click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)
-        return 128 + stop.signal
+        return _stopped(stop, out)
     _warn([*report.warnings, *report.absent])
     report.config |= limits.recorded(report.overall)
-    save_report(report, judging)
-    if out is not None:
-        save_folder(report, out, cases=not judging.no_cases)
+    record_noise(report, others)
+    save_report(report, judging, out)
     show_report(report, judging.slices, judging.every)
+    show_noise(report)
     return held.judge(report, judging, out)
 
 
-def _given(**settings: Any) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
+def _stopped(stop: Interrupted, out: str | None) -> int:
+    kept = "the same command takes it up" if out else "nothing was kept; name a run folder with --out"
+    click.echo(f"steelyard: stopped with {stop.done} of {stop.total} rows done; {kept}", err=True)
+    return 128 + stop.signal
 
 
 def _warn(warnings: list[str]) -> None:

@@ -81,7 +81,10 @@ class Engine:
 
 ENGINES: dict[str, tuple[str, str]] = {
     "hunch": ("steelyard.engines.hunch", "HunchEngine"),
+    "laya": ("steelyard.engines.laya", "LayaEngine"),
     "lexical": ("steelyard.engines.lexical", "LexicalEngine"),
+    "onnx": ("steelyard.engines.onnx", "OnnxEngine"),
+    "openai_chat": ("steelyard.engines.openai_chat", "OpenAIChatEngine"),
     "openai_decisions": ("steelyard.engines.openai_decisions", "OpenAIDecisionsEngine"),
     "python": ("steelyard.engines.python", "PythonEngine"),
     "replay": ("steelyard.engines.replay", "ReplayEngine"),

@@ -115,6 +115,23 @@ def _listed(at: int, body: Any, state: str, quirks: Quirks, turn: int) -> Body:
     return found | {"score": round(sum(int(pair["value"]) * pair["probability"] for pair in pairs), 4)}
 
 
+def chatted(body: Any, quirks: Quirks, turn: int) -> Body:
+    """A chat completion of one letter, with its alternatives."""
+    messages = body.get("messages") or [{}, {}]
+    listed = [line for line in str(messages[0].get("content")).split("\n") if line[1:3] == ". "]
+    texts = [line[3:] for line in listed]
+    state, _ = read_state(messages[-1].get("content"), quirks)
+    spread = spread_over(texts, state, str(messages[0].get("content")).split("\n")[0], quirks, turn)
+    letters = zip((line[0] for line in listed), spread.values(), strict=False)
+    pairs = sorted(((math.log(max(share, 1e-9)), letter) for letter, share in letters), reverse=True)
+    shown = [{"token": letter, "logprob": logprob} for logprob, letter in pairs]
+    if quirks.wrong_answers:
+        shown = [{"token": "Sure", "logprob": -0.01}]
+    content = [{"token": shown[0]["token"], "logprob": shown[0]["logprob"], "top_logprobs": shown}]
+    message = {"role": "assistant", "content": shown[0]["token"]}
+    return {"choices": [{"index": 0, "message": message, "logprobs": {"content": content}}]}
+
+
 def judged(checks: Any, state: str, quirks: Quirks, turn: int) -> Body:
     """Results of Hunch's checks."""
     results: Body = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from steelyard.fake.answers import Body, Refused, decisions, judged, read_state, system_one
+from steelyard.fake.answers import Body, Refused, chatted, decisions, judged, read_state, system_one
 from steelyard.fake.quirks import Quirks, share
 from steelyard.formats.jsontext import JsonFault, dumps, loads
 
@@ -151,6 +151,10 @@ class FakeServer:
 
     def _reply(self, request: web.Request, body: Any, turn: int) -> Body:
         quirks, path = self.quirks, request.path
+        if path.endswith("/chat/completions"):
+            usage = {"prompt_tokens": 50, "completion_tokens": 1}
+            found = {"model": body.get("model") or "fake-1"} | chatted(body, quirks, turn)
+            return found if quirks.missing_usage else found | {"usage": usage}
         model = body.get("model") or request.headers.get("ai-model-id") or ""
         if quirks.unknown_model == "refuse" and model not in KNOWN:
             raise Refused(404, f"unknown model '{model}'")

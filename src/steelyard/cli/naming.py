@@ -1,0 +1,86 @@
+"""Flags that say which engine is asked, and the settings that have flags of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from steelyard.cli.options import Finite, bundled, engine_tables
+
+if TYPE_CHECKING:
+    from steelyard.engines._base import Engine
+
+
+class Naming(NamedTuple):
+    """The engine a command line names."""
+
+    spec: str | None
+    onnx: str | None
+    calibration: str | None
+    device: str | None
+    revision: str | None
+    max_cost: float | None
+    cache: str | None
+
+    def engine(self, asking: dict[str, Any]) -> Engine:
+        """The engine; ``--onnx`` takes the model out of how rows are asked.
+
+        Raises
+        ------
+        UsageError
+            Flags that do not go together.
+        InputError, EngineError
+            The engine refuses them.
+        """
+        from steelyard.engines.spec import make_engine
+
+        if self.onnx is not None and self.spec is not None:
+            raise click.UsageError("--onnx names an engine of its own; leave --engine out")
+        if self.calibration is not None and self.onnx is None:
+            raise click.UsageError("--calibration goes with --onnx")
+        extra: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("calibration", "device", "revision", "max_cost", "cache")
+            if getattr(self, name) is not None
+        }
+        spec = self.spec
+        if self.onnx is not None:
+            spec = f"onnx:{self.onnx}"
+            # The graph is the one device there is; the peer passes over it too.
+            extra.pop("device", None)
+            extra["model"] = asking.pop("model", None)
+            asking["model"] = None
+        if spec is None:
+            said = "no --engine named: using lexical, a floor that understands nothing"
+            click.echo(f"steelyard: {said}", err=True)
+        return make_engine(spec or "lexical", engine_tables(), extra)
+
+
+_NAMING = (
+    click.option(
+        "-e",
+        "--engine",
+        "spec",
+        metavar="SPEC",
+        help="NAME[:TARGET][,key=value], or a name from steelyard.toml.",
+    ),
+    click.option("--onnx", metavar="FILE", help="Ask an exported Laya checkpoint; --model names its folder."),
+    click.option("--calibration", metavar="FILE", help="With --onnx: temperatures and bins to apply."),
+    click.option("--device", metavar="NAME", help="Where a local model runs, as cpu or cuda."),
+    click.option("--revision", metavar="SHA", help="Commit of a checkpoint from the hub."),
+    click.option(
+        "--max-cost",
+        type=Finite(0, above=True),
+        metavar="MONEY",
+        help="Stop a hosted engine before it costs more; the same command with --out takes the run up.",
+    ),
+    click.option(
+        "--cache",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Keep replies of a hosted engine, and ask for none twice.",
+    ),
+)
+naming = bundled("naming", Naming, Naming._fields, _NAMING, ())
+"""Flags of the commands that ask an engine, handed over as one `Naming`."""
