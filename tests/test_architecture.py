@@ -46,6 +46,7 @@ OUTSIDE = {
     "torch",
     "onnxruntime",
     "tokenizers",
+    "huggingface_hub",
 }
 OUTSIDE_OF = {"pytest_plugin.py": {"pytest"}}
 CLOCKS = {"time", "datetime", "random", "secrets", "socket", "urllib", "http", "threading", "asyncio"}

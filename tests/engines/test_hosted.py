@@ -146,7 +146,7 @@ def test_no_secret_in_any_file(
         spec = f"systemone:{server.url},key_file=key,backoff=0.001"
         for flags in (
             ("--json", "r.json", "--markdown", "r.md"),
-            ("--cache", "c.sqlite"),
+            ("--cache", "c"),
             ("--max-cost", "1"),
         ):
             ran = steelyard(
@@ -273,7 +273,7 @@ def test_short_batches_fail_whole() -> None:
 
 def test_the_cache_pays_once(tmp_path: Path, told: str) -> None:
     with FakeServer() as server:
-        spec = f"systemone:{server.url},cache={tmp_path / 'c.sqlite'},price_input=1,price_output=0"
+        spec = f"systemone:{server.url},cache={tmp_path / 'kept'},price_input=1,price_output=0"
         first = ask(spec, concurrency=8)
         second = ask(spec, concurrency=8)
         assert server.answered == 40
@@ -282,11 +282,13 @@ def test_the_cache_pays_once(tmp_path: Path, told: str) -> None:
         assert second.counts["money"]["total"] == 0
         ask(f"{spec},model=fake-1")
         assert server.answered == 80
-    (tmp_path / "bad").write_text(
-        "not a database, and long enough to be taken for one" * 20, encoding="utf-8"
-    )
-    with pytest.raises(InputError, match=r"cache .*bad: "):
-        ask(f"systemone:http://127.0.0.1:9,cache={tmp_path / 'bad'}")
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["replies.sqlite"]
+    (tmp_path / "bad").mkdir()
+    bad = tmp_path / "bad" / "replies.sqlite"
+    bad.write_text("not a database, and long enough to be taken for one" * 20, encoding="utf-8")
+    for place in (tmp_path / "bad", bad):
+        with pytest.raises(InputError, match=r"cache .*: .*; name a folder"):
+            ask(f"systemone:http://127.0.0.1:9,cache={place}")
 
 
 def test_facts_of_a_reply_are_kept(tmp_path: Path, plain: FakeServer) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard import Dataset, InputError, RunOptions, Settings, evaluate, make_engine
+from steelyard import Dataset, EngineError, InputError, RunOptions, Settings, evaluate, make_engine
 from tests.conftest import SHARED
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: make test-laya sets it up")
@@ -46,6 +46,26 @@ def test_every_figure_and_answer_is_the_peers(checkpoint: Path, batch_size: int)
         for field in fields:
             assert ours["answer"].get(field) == theirs["answer"].get(field)
         assert ours["answer"].get("probabilities") == theirs["answer"].get("probabilities")
+
+
+def test_the_checkpoint_may_be_on_the_hub(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A cache as the hub's client lays it out; nothing is downloaded.
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit, place = "a" * 40, tmp_path / "models--some--tiny"
+    shutil.copytree(checkpoint, place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit, encoding="utf-8")
+    data = Dataset.from_jsonl(SHARED / "peer" / "support.jsonl")
+    here = evaluate(spec(checkpoint), data)
+    there = evaluate(f"onnx:{SHARED / 'peer' / 'tiny.onnx'},model=some/tiny", data)
+    assert quality(there.to_json()) == quality(here.to_json())
+    assert there.engine["settings"]["model_revision"] == commit
+    with pytest.raises(EngineError, match="some/tiny cannot be had from the hub"):
+        make_engine(f"onnx:{SHARED / 'peer' / 'tiny.onnx'},model=some/tiny,revision={'b' * 40}")
 
 
 def test_facts_and_identity(checkpoint: Path) -> None:

@@ -11,7 +11,7 @@ from benchmarks.coverage import draw
 from benchmarks.tables import choice_table
 
 from steelyard import Audit, Dataset, IncomparableError, Report, Settings, evaluate
-from steelyard.metrics.bakeoff import USED, bake_off
+from steelyard.metrics.bakeoff import USED, bake_off, confidence_steps
 from steelyard.metrics.baselines import ABOVE, BELOW, baseline_panels
 from steelyard.metrics.confusable import confusable_options, option_use
 from steelyard.metrics.curves import reliability_table, risk_coverage_curve
@@ -318,3 +318,28 @@ def test_options_told_apart_perfectly_are_not_called_unclear() -> None:
     assert [(pair.auroc, pair.interval) for pair in pairs] == [(1.0, None)] * 3
     found = Audit("d", 18, 1, [], [], [], 0, [], [], pairs)
     assert "tell apart (auroc not above 0.5 for sure): none" in " ".join(audit_lines(found, 5))
+
+
+@pytest.mark.parametrize(("values", "decimals", "distinct"), [
+    ([0.5, 0.25, 0.5], 2, 2),
+    ([1.0, 0.0], 0, 2),
+    ([0.1, 1.0 - 0.7], 1, 2),
+    ([0.1234, 0.5], 4, 2),
+    ([0.12345, 0.5], None, 2),
+    ([1.0 / 3.0], None, 1),
+    ([], None, 0),
+])  # fmt: skip
+def test_rounded_confidences_are_recognised(values: list[float], decimals: int | None, distinct: int) -> None:
+    rows = [{"state": "s", "questions": {"team": TEAM}, "expected": {"team": "billing"}} for _ in values] or [
+        {"state": "s", "questions": {"team": TEAM}, "expected": {"team": "billing"}}
+    ]
+    told = iter(values)
+
+    def predict(state: Any, questions: Any) -> Any:
+        value = next(told, None)
+        return {"team": {"choice": "billing"} | ({} if value is None else {"answer_confidence": value})}
+
+    report = evaluate(predict, Dataset.from_rows(rows))
+    found = confidence_steps(report.table)
+    assert (found.n, found.distinct, found.decimals) == (len(values), distinct, decimals)
+    assert report.document()["confidence"]["steps"]["distinct"] == distinct

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from steelyard.cli.options import Finite, bundled, engine_tables
+from steelyard.engines.presets import WAYS
 
 if TYPE_CHECKING:
     from steelyard.engines._base import Engine
@@ -19,9 +20,10 @@ class Naming(NamedTuple):
     onnx: str | None
     calibration: str | None
     device: str | None
-    revision: str | None
+    revision: tuple[str, ...]
     max_cost: float | None
     cache: str | None
+    over_limit: str | None
 
     def engine(self, asking: dict[str, Any]) -> Engine:
         """The engine; ``--onnx`` takes the model out of how rows are asked.
@@ -41,9 +43,11 @@ class Naming(NamedTuple):
             raise click.UsageError("--calibration goes with --onnx")
         extra: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("calibration", "device", "revision", "max_cost", "cache")
+            for name in ("calibration", "device", "max_cost", "cache", "over_limit")
             if getattr(self, name) is not None
         }
+        if self.revision:
+            extra["revision"] = "+".join(self.revision)
         spec = self.spec
         if self.onnx is not None:
             spec = f"onnx:{self.onnx}"
@@ -68,7 +72,12 @@ _NAMING = (
     click.option("--onnx", metavar="FILE", help="Ask an exported Laya checkpoint; --model names its folder."),
     click.option("--calibration", metavar="FILE", help="With --onnx: temperatures and bins to apply."),
     click.option("--device", metavar="NAME", help="Where a local model runs, as cpu or cuda."),
-    click.option("--revision", metavar="SHA", help="Commit of a checkpoint from the hub."),
+    click.option(
+        "--revision",
+        multiple=True,
+        metavar="SHA|NAME=SHA",
+        help="Commit of checkpoints from the hub, or of one that the router knows by name; repeatable.",
+    ),
     click.option(
         "--max-cost",
         type=Finite(0, above=True),
@@ -77,9 +86,14 @@ _NAMING = (
     ),
     click.option(
         "--cache",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
         help="Keep replies of a hosted engine, and ask for none twice.",
+    ),
+    click.option(
+        "--over-limit",
+        type=click.Choice(WAYS),
+        help="Ask a hosted engine in parts what is over its limits: options by rounds, or the likest.",
     ),
 )
 naming = bundled("naming", Naming, Naming._fields, _NAMING, ())

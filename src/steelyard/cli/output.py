@@ -25,7 +25,7 @@ def show_report(report: Report, slices: Sequence[str], every: bool = False) -> N
 
 def _beside(report: Report) -> Beside:
     panels = report.panels
-    return Beside(panels.baselines, panels.confidence, panels.mix)
+    return Beside(panels.baselines, panels.confidence, panels.mix, panels.steps)
 
 
 def save_report(report: Report, judging: Judging, folder: str | None = None) -> None:

@@ -57,6 +57,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         Answers whose rounded probabilities were scaled to sum to 1.
     truncated : bool
         The server says it read only a part of the state.
+    narrowed : int
+        Choices asked about some of their options only, as they have more than the server takes.
     """
 
     input_tokens: int | None = None
@@ -66,6 +68,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attempts: int = 1
     renormalised: int = 0
     truncated: bool = False
+    narrowed: int = 0
 
 
 class Reply(msgspec.Struct, frozen=True, eq=False):

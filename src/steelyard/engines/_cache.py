@@ -16,8 +16,8 @@ class Cache:
 
     Parameters
     ----------
-    path : path
-        A file, made when it is not there.
+    folder : path
+        Made when it is not there; the replies are one SQLite file in it, and one run at a time writes.
 
     Raises
     ------
@@ -25,15 +25,17 @@ class Cache:
         The file cannot be opened, or is no cache.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, folder: str | Path) -> None:
         try:
-            self._base = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(Path(folder) / "replies.sqlite", isolation_level=None, timeout=5.0)
             self._base.execute("pragma journal_mode=wal")
             self._base.execute(
                 "create table if not exists replies (key text primary key, body blob, headers blob)"
             )
-        except sqlite3.Error as error:
-            raise InputError(f"cache {one_line(path)}: {one_line(error)}") from None
+        except (sqlite3.Error, OSError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise InputError(f"cache {one_line(folder)}: {one_line(said)}; name a folder") from None
 
     @staticmethod
     def key(engine: str, url: str, model: str, body: bytes) -> str:

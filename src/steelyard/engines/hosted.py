@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-import msgspec
-
 from steelyard.core.requests import Ability, CallOptions, Facts, Failure, Reply, Request
 from steelyard.engines._base import Engine, number_setting
+from steelyard.engines._over_limit import OverLimit
 from steelyard.engines._secrets import read_secret
-from steelyard.engines.presets import Preset
+from steelyard.engines.presets import WAYS, Preset, changed
 from steelyard.engines.wires import SystemOne, Wire, WireFault, finished, tokens_of
 from steelyard.errors import InputError
 from steelyard.formats.jsontext import dumps, one_line, quote
@@ -25,7 +24,10 @@ _PATIENCE = (
     "retries", "attempt_timeout", "backoff", "longest", "breaker", "requests_per_second", "tokens_per_second",
     "deadline", "max_cost", "max_requests",
 )  # fmt: skip
-_OURS = ("path", "auth", "key_env", "model", "unwrap", "confidence", "rounds", "price_input", "price_output")
+_OURS = (
+    "path", "auth", "key_env", "model", "unwrap", "confidence", "rounds", "price_input", "price_output",
+    "probability_source", "most_questions", "most_options", "most_levels", "most_states",
+)  # fmt: skip
 """Settings that take the place of what a preset says."""
 BYTES_A_TOKEN = 3.0
 """For what is set aside before a call; text seldom has fewer."""
@@ -48,14 +50,17 @@ class HostedEngine(Engine):
         account = settings.pop("account", None)
         changes = {name: settings.pop(name) for name in _OURS if name in settings}
         cache = settings.pop("cache", None)
-        self._wire = preset = _changed(preset, changes)
+        way = settings.pop("over_limit", None)
+        self._wire = preset = changed(preset, changes)
         if settings:
-            known = ", ".join((*_OURS, *_PATIENCE, "key_file", "cache", "account"))
+            known = ", ".join((*_OURS, *_PATIENCE, "over_limit", "key_file", "cache", "account"))
             raise InputError(
                 f'engine "{self.name}" has no setting {quote(next(iter(settings)))}; it takes {known}'
             )
-        if preset.confidence not in ("wire", "top"):
-            raise InputError(f'setting confidence must be "wire" or "top", got {quote(preset.confidence)}')
+        if way not in (None, *WAYS):
+            raise InputError(f"setting over_limit must be {' or '.join(WAYS)}, got {quote(way)}")
+        self._over = None if way is None else OverLimit(way, preset.most_options, preset.most_questions)
+        self._way = way
         self._base = _url(url or preset.base_url, account, self.name)
         self._secret = read_secret(preset.key_env, key_file)
         self._speaks = self.wire_class(preset.yes_no)
@@ -81,13 +86,17 @@ class HostedEngine(Engine):
     def settings(self) -> Mapping[str, Any]:
         """What moves answers; how patiently they are asked for does not, and keys never show."""
         preset = self._wire
-        return {
+        found: dict[str, Any] = {
             "url": self._base + preset.path,
             "model": preset.model,
             "confidence": preset.confidence,
             "rounds": preset.rounds,
-            "probability_source": "native",
+            "probability_source": preset.probability_source,
         }
+        if self._over is not None:
+            found |= {"over_limit": self._way, "most_options": preset.most_options}
+            found |= {"most_questions": preset.most_questions}
+        return found
 
     def prepare(self, dataset: Dataset, options: CallOptions) -> None:
         if not self._secret and self._wire.auth != "none" and not _is_local(self._base):
@@ -105,18 +114,21 @@ class HostedEngine(Engine):
     def _check_limits(self, dataset: Dataset, row: int) -> None:
         preset = self._wire
         questions = dataset.questions_of(row).questions
-        if preset.most_questions and len(questions) > preset.most_questions:
+        # Levels have an order that groups of them would lose.
+        mend = f"set over_limit to {' or '.join(WAYS)} to ask in parts"
+        if self._over is None and preset.most_questions and len(questions) > preset.most_questions:
             raise InputError(
-                f"{dataset.place(row)}: {len(questions)} questions; {self.name} takes {preset.most_questions}"
+                f"{dataset.place(row)}: {len(questions)} questions; {self.name} takes "
+                f"{preset.most_questions}; {mend}"
             )
         for qid, question in questions.items():
-            kind = question.kind
-            most = {"choice": preset.most_options, "score": preset.most_levels}.get(kind)
-            if most and len(question.options) > most:
-                what = "options" if kind == "choice" else "levels"
+            what, most, ask = "levels", preset.most_levels, "name another engine"
+            if question.kind == "choice":
+                what, most, ask = "options", None if self._over else preset.most_options, mend
+            if question.kind != "noul" and most and len(question.options) > most:
                 raise InputError(
                     f"{dataset.place(row)}: question {quote(qid)} has {len(question.options)} {what}; "
-                    f"{self.name} takes {most}"
+                    f"{self.name} takes {most}; {ask}"
                 )
 
     async def open(self) -> None:
@@ -136,6 +148,15 @@ class HostedEngine(Engine):
             self._cache.close()
 
     async def answer_async(self, requests: Sequence[Request], options: CallOptions) -> Sequence[Reply]:
+        if self._over is None or self._over.fits(requests[0].questions):
+            return await self._answered(requests, options)
+
+        async def call(request: Request) -> Reply:
+            return (await self._answered([request], options))[0]
+
+        return [await self._over.ask(request, call) for request in requests]
+
+    async def _answered(self, requests: Sequence[Request], options: CallOptions) -> Sequence[Reply]:
         from steelyard.engines._http import Rejected, Unanswered
 
         model = requests[0].model or self._wire.model
@@ -251,13 +272,6 @@ class HostedEngine(Engine):
         if preset.price_output and written is None:
             return None
         return (read * preset.price_input + (written or 0) * (preset.price_output or 0.0)) / 1e6
-
-
-def _changed(preset: Preset, changes: dict[str, Any]) -> Preset:
-    try:
-        return msgspec.convert(msgspec.to_builtins(preset) | changes, Preset)
-    except msgspec.ValidationError as error:
-        raise InputError(f"setting {one_line(error)}") from None
 
 
 def _url(text: str, account: Any, name: str) -> str:

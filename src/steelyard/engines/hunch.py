@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from steelyard.engines.hosted import HostedEngine
 from steelyard.engines.presets import HUNCH
 from steelyard.engines.wires import Hunch
@@ -17,7 +14,3 @@ class HunchEngine(HostedEngine):
     summary = "Hunch: a chat model judged by the probabilities of one constrained token."
     preset = HUNCH
     wire_class = Hunch
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**super().settings, "probability_source": "logprob"}

@@ -58,7 +58,7 @@ class LayaEngine(Engine):
         for name, value in (("max_len", max_len), ("head_max_len", head_max_len)):
             if value is not None:
                 number_setting(name, value, 8, 1_000_000, whole=True)
-        self._device, self._pin, self._subfolder = device, revision, subfolder
+        self._device, self._subfolder = device, subfolder
         self._lengths = {"max_len": max_len, "head_max_len": head_max_len}
         self._exact, self._unclamped = bool(exact or unclamped), bool(unclamped)
         self._local = target is not None and is_checkpoint(target)
@@ -66,6 +66,7 @@ class LayaEngine(Engine):
         self._routes = target in ROUTED and not self._local
         self._agent: Any = None
         super().__init__(target, **settings)
+        self._pins = pins_of(revision, routes=self._routes)
         if target is not None and not self._local and Path(target).is_dir():
             raise InputError(f"{one_line(target)}: is a folder, but not one with a checkpoint")
         if self._exact and self._routes:
@@ -89,7 +90,7 @@ class LayaEngine(Engine):
         if self._agent is not None:
             return
         laya = import_laya(self.name)
-        pins: dict[str, Any] = {} if self._pin is None else {"revision": self._pin}
+        pins = self._pins
         try:
             if self._routes:
                 self._agent = laya.Router(device=self._device, preload=False, **pins)
@@ -97,6 +98,8 @@ class LayaEngine(Engine):
                 self._agent = laya.Agent(self.target, device=self._device, subfolder=self._subfolder, **pins)
         except Exception as error:
             raise EngineError(f"laya:{one_line(self.target)} cannot be loaded: {one_line(error)}") from error
+        if self._routes and len(self._agent.revisions) < len(pins.get("revisions", ())):
+            raise InputError("revision names one checkpoint by two of its names; name each once")
         resolved = getattr(self._agent, "revision", None)
         self.revision = self.revision or (str(resolved) if resolved else None)
         if self._exact:
@@ -176,6 +179,31 @@ class LayaEngine(Engine):
 
     def close(self) -> None:
         """The model is kept: a second run of the same engine need not load it again."""
+
+
+def pins_of(text: str | None, *, routes: bool) -> dict[str, Any]:
+    """Commits to load, as the library takes them, from ``SHA``, ``NAME=SHA`` or several joined by ``+``.
+
+    Raises
+    ------
+    InputError
+        Two commits for one checkpoint, a name without the router, or a part that is empty.
+    """
+    found: dict[str, Any] = {}
+    for part in [] if text is None else str(text).split("+"):
+        name, equals, commit = part.rpartition("=")
+        if not commit.strip() or (equals and not name.strip()):
+            raise InputError(f"revision must be a commit or NAME=COMMIT, got {quote(part)}")
+        if equals and not routes:
+            raise InputError(
+                f"revision {quote(part)} pins a checkpoint of the router; name laya:auto or one of its "
+                "checkpoints, or leave the name out"
+            )
+        place = found.setdefault("revisions", {}) if equals else found
+        key = name.strip().lower() if equals else "revision"
+        if place.setdefault(key, commit.strip()) != commit.strip():
+            raise InputError(f"revision names two commits for {quote(name) if equals else 'one checkpoint'}")
+    return found
 
 
 def import_laya(engine: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,14 @@ from steelyard.engines._base import Engine
 from steelyard.engines._laya_logits import softmax
 from steelyard.engines._laya_prompt import Encoded, Prompt
 from steelyard.errors import EngineError, InputError, MissingExtraError
-from steelyard.formats.checkpoint import is_checkpoint, read_config, temperatures
+from steelyard.formats.checkpoint import CONFIG, is_checkpoint, read_config, temperatures
 from steelyard.formats.jsontext import JsonFault, one_line, strict_loads
 
 if TYPE_CHECKING:
     from steelyard.formats.dataset import Dataset
 
 DIGITS = 4
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 Shares = NDArray[Any]
 
 
@@ -32,7 +34,7 @@ class OnnxEngine(Engine):
     """An exported checkpoint; its folder gives configuration and tokenizer."""
 
     name = "onnx"
-    summary = "A Laya export on ONNX Runtime, without torch: model=FOLDER names the checkpoint it came from."
+    summary = "A Laya export on ONNX Runtime, without torch: model=FOLDER or HUB_ID names its checkpoint."
     needs = 'pip install "steelyard[onnx]"'
     target_help = "FILE"
     abilities = Ability.BATCH | Ability.MIN_CONFIDENCE | Ability.LOGITS
@@ -43,18 +45,25 @@ class OnnxEngine(Engine):
         *,
         model: str | None = None,
         calibration: str | None = None,
+        revision: str | None = None,
+        subfolder: str | None = None,
         exact: bool = False,
         unclamped: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(target, **settings)
-        if model is None or not is_checkpoint(model):
-            raise InputError(
-                'engine "onnx" needs model=FOLDER, the checkpoint the export came from: its configuration '
-                "and tokenizer are read there"
-            )
         self._model, self._exact, self._unclamped = model, bool(exact or unclamped), bool(unclamped)
-        self._config = read_config(model)
+        self._commit: str | None = None
+        if model is not None and _HUB_ID.fullmatch(model) and not Path(model).exists():
+            self._folder, self._commit = downloaded(model, revision, subfolder)
+        else:
+            self._folder = Path(model or "") / (subfolder or "")
+        if model is None or not is_checkpoint(self._folder):
+            raise InputError(
+                'engine "onnx" needs model=FOLDER or HUB_ID, the checkpoint the export came from: its '
+                "configuration and tokenizer are read there"
+            )
+        self._config = read_config(self._folder)
         self._binning: Mapping[str, Any] = {}
         self._calibration = calibration
         if calibration is not None:
@@ -73,6 +82,7 @@ class OnnxEngine(Engine):
     def settings(self) -> Mapping[str, Any]:
         return {
             "model": self._model,
+            "model_revision": self._commit,
             "calibration": self._calibration,
             "probabilities": "exact" if self._exact else "rounded",
             "unclamped": self._unclamped,
@@ -87,7 +97,7 @@ class OnnxEngine(Engine):
         except ImportError:
             raise MissingExtraError(self.name, "onnxruntime", "onnx") from None
         max_len, head = self._config.get("max_len", 512), self._config.get("head_max_len", 192)
-        self._prompt = Prompt(self._model, max_len, head)
+        self._prompt = Prompt(self._folder, max_len, head)
         try:
             self._session = onnxruntime.InferenceSession(str(self.target), providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -199,6 +209,30 @@ def concentration(shares: Shares) -> float:
     kept = shares[shares > 0.0]
     entropy = -float((kept * np.log(kept)).sum())
     return min(1.0, max(0.0, 1.0 - entropy / math.log(len(shares))))
+
+
+def downloaded(model: str, revision: str | None, subfolder: str | None) -> tuple[Path, str]:
+    """Configuration and tokenizer of a checkpoint on the hub, or in its cache: their folder and the commit.
+
+    Raises
+    ------
+    MissingExtraError
+        The package huggingface_hub is not installed.
+    EngineError
+        No such checkpoint, or the hub cannot be reached and the cache has none.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise MissingExtraError("onnx", "huggingface_hub", "onnx") from None
+    inside = f"{subfolder}/" if subfolder else ""
+    try:
+        found = snapshot_download(
+            model, revision=revision, allow_patterns=[inside + CONFIG, f"{inside}tokenizer/*"]
+        )
+    except Exception as error:
+        raise EngineError(f"{one_line(model)} cannot be had from the hub: {one_line(error)}") from error
+    return Path(found) / inside, Path(found).name
 
 
 def _calibration(path: str) -> dict[str, Any]:

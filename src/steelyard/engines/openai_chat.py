@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -21,6 +21,7 @@ CHAT = Preset(
     path="/v1/chat/completions",
     key_env="OPENAI_API_KEY",
     confidence="top",
+    probability_source="logprob",
 )
 FORM = "Answer with one letter and nothing else."
 Calls = list[Any]
@@ -36,10 +37,6 @@ class OpenAIChatEngine(HostedEngine):
 
     def _preset(self, target: str | None, settings: dict[str, Any]) -> tuple[Preset, str | None]:
         return self.preset, None if target == "openai" else target
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**super().settings, "probability_source": "logprob"}
 
     async def _asked(
         self, requests: Sequence[Request], model: str | None, options: CallOptions

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import msgspec
+
+from steelyard.errors import InputError
+from steelyard.formats.jsontext import one_line, quote
+
+WAYS = ("tournament", "shortlist")
+"""How what is over a server's limits may be asked all the same."""
+SOURCES = ("native", "logprob", "verbalised", "label-only")
+"""Where a server's probabilities come from; ``sampled(N)`` is the fifth."""
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +48,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
         confidence is not one measure.
     min_confidence : bool
         Whether the wire takes a threshold.
+    probability_source : str
+        One of `SOURCES`, or ``sampled(N)``.
     price_input, price_output : float or None
         Money for a million tokens.
     """
@@ -59,8 +72,35 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     rounds: bool = True
     confidence: str = "top"
     min_confidence: bool = False
+    probability_source: str = "native"
     price_input: float | None = None
     price_output: float | None = None
+
+
+def changed(preset: Preset, changes: dict[str, Any]) -> Preset:
+    """A preset with settings in place of its own.
+
+    Raises
+    ------
+    InputError
+        A setting it cannot have.
+    """
+    try:
+        found = msgspec.convert(msgspec.to_builtins(preset) | changes, Preset)
+    except msgspec.ValidationError as error:
+        raise InputError(f"setting {one_line(error)}") from None
+    if found.confidence not in ("wire", "top"):
+        raise InputError(f'setting confidence must be "wire" or "top", got {quote(found.confidence)}')
+    source = found.probability_source
+    if source not in SOURCES and not re.fullmatch(r"sampled\([1-9][0-9]*\)", source):
+        raise InputError(
+            f"setting probability_source must be {', '.join(SOURCES)} or sampled(N), got {quote(source)}"
+        )
+    for name, least in (("questions", 1), ("options", 2), ("levels", 2), ("states", 1)):
+        most = getattr(found, f"most_{name}")
+        if most is not None and most < least:
+            raise InputError(f"setting most_{name} must be {least} or more, got {most}")
+    return found
 
 
 SYSTEM_ONE: dict[str, Preset] = {
@@ -154,6 +194,7 @@ HUNCH = Preset(
     base_url="http://127.0.0.1:8000",
     path="/v1/judge",
     key_env="HUNCH_API_KEY",
+    probability_source="logprob",
     most_options=300,
     most_levels=10,
 )

@@ -202,3 +202,33 @@ def _around(value: float, influence: Floats, clusters: Clusters, inflation: floa
     variance = inflation * influence_variance(influence, clusters)
     half = t_quantile(0.975, len(clusters) - 1) * math.sqrt(variance)
     return value - half, value + half
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """How finely confidences are told apart.
+
+    Attributes
+    ----------
+    n : int
+        Confidences.
+    distinct : int
+        Different values among them.
+    decimals : int or None
+        Fewest decimals that write all of them; None where more than four are needed, or there are none.
+    """
+
+    n: int
+    distinct: int
+    decimals: int | None
+
+
+def confidence_steps(table: Decisions) -> Steps:
+    """How finely the confidences of the scored answers are told apart."""
+    values = table.confidence[np.isfinite(table.confidence)]
+    distinct = np.unique(values)
+    decimals = (
+        places
+        for places in range(5)
+        if np.all(np.abs(distinct * 10.0**places - np.rint(distinct * 10.0**places)) < 1e-9)
+    )
+    return Steps(len(values), len(distinct), next(decimals, None) if len(values) else None)

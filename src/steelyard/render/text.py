@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from steelyard.formats.jsontext import one_line
-from steelyard.metrics.bakeoff import USED, BakeOff
+from steelyard.metrics.bakeoff import USED, BakeOff, Steps
 from steelyard.metrics.baselines import BELOW, Baselines
 from steelyard.metrics.measure import Measured
 from steelyard.metrics.registry import Measurement
 
+FEW_TO_TELL = 20
+"""Fewer confidences than this tell nothing of how they were rounded."""
 HEADLINES = ("choice_accuracy", "noul_accuracy", "score_mae", "ece")
 """What a slice shows; the report file has every metric of it."""
 SHOWN = (
@@ -138,10 +140,12 @@ class Beside(msgspec.Struct, frozen=True):
     baselines: Baselines
     confidence: BakeOff
     mix: Mapping[str, Mapping[str, int]]
+    steps: Steps
 
     def lines(self) -> list[str]:
         """All of it in words."""
-        return baseline_lines(self.baselines) + confidence_lines(self.confidence, self.mix)
+        own = confidence_lines(self.confidence, self.mix)
+        return baseline_lines(self.baselines) + own + step_lines(self.steps)
 
 
 def baseline_lines(baselines: Baselines) -> list[str]:
@@ -189,6 +193,16 @@ def confidence_lines(found: BakeOff, mix: Mapping[str, Mapping[str, int]]) -> li
                 f"(difference {span(reach)})"
             )
     return lines
+
+
+def step_lines(steps: Steps) -> list[str]:
+    """A word where confidences were rounded so far that many tie."""
+    if steps.decimals is None or steps.decimals > 2 or steps.n < FEW_TO_TELL:
+        return []
+    return [
+        f"confidences have {steps.decimals} decimals: {steps.distinct} values among {steps.n}; answers that "
+        "tie stand on one side of a cut together"
+    ]
 
 
 def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:

@@ -70,6 +70,7 @@ def _said(facts: RowFacts) -> dict[str, Any]:
             "rows_retried": sum(one.attempts > 1 for one in said),
             "rows_truncated": sum(one.truncated for one in said),
             "answers_renormalised": sum(one.renormalised for one in said),
+            "answers_narrowed": sum(one.narrowed for one in said),
         }
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.metrics.bakeoff import bake_off
+from steelyard.metrics.bakeoff import bake_off, confidence_steps
 from steelyard.metrics.baselines import baseline_panels
 from steelyard.metrics.curves import reliability_table, risk_coverage_curve
 from steelyard.metrics.decisions import Decisions, Floats
@@ -34,12 +34,17 @@ class Panels:
         self.reliability = reliability_table(table, settings.bins)
         self.curve = risk_coverage_curve(table)
         self.mix = confidence_mix(table)
+        self.steps = confidence_steps(table)
 
     def document(self) -> dict[str, Any]:
         """The panels as plain JSON values."""
         return {
             "baselines": msgspec.to_builtins(self.baselines),
-            "confidence": {"mix": self.mix, **msgspec.to_builtins(self.confidence)},
+            "confidence": {
+                "mix": self.mix,
+                "steps": msgspec.to_builtins(self.steps),
+                **msgspec.to_builtins(self.confidence),
+            },
             "reliability": msgspec.to_builtins(self.reliability),
             "risk_coverage": msgspec.to_builtins(self.curve),
         }
