@@ -189,6 +189,13 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steelyard: Ca
         assert steelyard("run", "d.jsonl", "-e", spec).code == 2
         assert steelyard("run", "d.jsonl", "-e", spec, "--over-limit", "tournament").code == 0
         assert server.answered == 18
+        ran = steelyard(
+            "run", "d.jsonl", "-e", f"systemone:{server.url},most_options=2", "--over-limit", "shortlist"
+        )
+        assert "answers narrowed 6" in ran.out
+    with FakeServer(Quirks(missing_usage=True)) as server:
+        ran = steelyard("run", "d.jsonl", "-e", f"systemone:{server.url}")
+        assert "replies: tokens unknown, rows without usage 6" in ran.out
 
 
 @pytest.mark.parametrize(("setting", "words"), [

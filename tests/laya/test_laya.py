@@ -11,14 +11,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steelyard import Dataset, EngineError, InputError, RunOptions, Settings, compare, evaluate, make_engine
-from tests.conftest import SHARED
+from tests.conftest import SHARED, Ran
 from tests.laya.test_onnx import checkpoint, quality  # noqa: F401  # a fixture of both
 
 pytest.importorskip("torch", reason="torch is not installed: make test-laya sets it up")
@@ -82,6 +82,26 @@ def test_thresholds_mark_and_do_not_score(engine: Any, data: Dataset) -> None:
     marks = {case["answer"].get("abstention") for case in report.cases()}
     assert marks == {"passed", "abstained"}
     assert report.overall["choice_accuracy"] == evaluate(engine, data).overall["choice_accuracy"]
+
+
+def test_flags_name_the_checkpoint_and_how_it_reads(
+    checkpoint: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    steelyard: Callable[..., Ran],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = SHARED / "peer" / "support.jsonl"
+    flags = ("--max-len", 64, "--head-max-len", 48, "--unclamped", "--quiet", "--json", "r.json")
+    ran = steelyard("run", data, "-e", "laya", "--model", checkpoint, *flags)
+    assert ran.code == 0, ran.err
+    engine = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["engine"]
+    assert engine["target"] == str(checkpoint)
+    told = engine["settings"]
+    assert (told["max_len"], told["head_max_len"], told["unclamped"]) == (64, 48, True)
+    ran = steelyard("run", data, "-e", "laya", "--revision", "en=a", "--revision", "english=b")
+    assert ran.code == 2
+    assert "names one checkpoint by two of its names" in ran.err
 
 
 def test_what_cannot_be_loaded(tmp_path: Path, data: Dataset) -> None:

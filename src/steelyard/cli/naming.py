@@ -24,9 +24,13 @@ class Naming(NamedTuple):
     max_cost: float | None
     cache: str | None
     over_limit: str | None
+    subfolder: str | None
+    max_len: int | None
+    head_max_len: int | None
+    unclamped: bool | None
 
     def engine(self, asking: dict[str, Any]) -> Engine:
-        """The engine; ``--onnx`` takes the model out of how rows are asked.
+        """The engine; ``--onnx``, and ``laya`` by itself, take the model out of how rows are asked.
 
         Raises
         ------
@@ -42,25 +46,28 @@ class Naming(NamedTuple):
         if self.calibration is not None and self.onnx is None:
             raise click.UsageError("--calibration goes with --onnx")
         extra: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("calibration", "device", "max_cost", "cache", "over_limit")
-            if getattr(self, name) is not None
+            name: getattr(self, name) for name in _SETTINGS if getattr(self, name) is not None
         }
         if self.revision:
             extra["revision"] = "+".join(self.revision)
-        spec = self.spec
+        spec, tables = self.spec, engine_tables()
         if self.onnx is not None:
             spec = f"onnx:{self.onnx}"
             # The graph is the one device there is; the peer passes over it too.
             extra.pop("device", None)
-            extra["model"] = asking.pop("model", None)
-            asking["model"] = None
+            extra["model"], asking["model"] = asking.get("model"), None
+        elif spec == "laya" and spec not in tables:
+            spec, asking["model"] = f"laya:{asking.get('model') or 'auto'}", None
         if spec is None:
             said = "no --engine named: using lexical, a floor that understands nothing"
             click.echo(f"steelyard: {said}", err=True)
-        return make_engine(spec or "lexical", engine_tables(), extra)
+        return make_engine(spec or "lexical", tables, extra)
 
 
+_SETTINGS = (
+    "calibration", "device", "max_cost", "cache", "over_limit",
+    "subfolder", "max_len", "head_max_len", "unclamped",
+)  # fmt: skip
 _NAMING = (
     click.option(
         "-e",
@@ -71,6 +78,17 @@ _NAMING = (
     ),
     click.option("--onnx", metavar="FILE", help="Ask an exported Laya checkpoint; --model names its folder."),
     click.option("--calibration", metavar="FILE", help="With --onnx: temperatures and bins to apply."),
+    click.option("--subfolder", metavar="NAME", help="Where in a hub's repository the checkpoint is."),
+    click.option("--max-len", type=click.IntRange(8), metavar="N", help="Tokens Laya reads of a sequence."),
+    click.option(
+        "--head-max-len", type=click.IntRange(8), metavar="N", help="Tokens of it for the question."
+    ),
+    click.option(
+        "--unclamped",
+        is_flag=True,
+        default=None,
+        help="Apply a checkpoint's temperatures as it says them, not clamped to 0.5 to 5.",
+    ),
     click.option("--device", metavar="NAME", help="Where a local model runs, as cpu or cuda."),
     click.option(
         "--revision",

@@ -164,7 +164,7 @@ class LayaEngine(Engine):
         """Refuse scores that do not give the answers the library gives."""
         from steelyard.engines._laya_logits import APART, softmax
 
-        result = self._agent.predict(request.state, dict(request.questions.bodies))["answers"]
+        result = self._results([request], CallOptions())[0]["answers"]
         applied = temperatures(self._config or self._agent.cfg)
         for qid, scores in self._scores([request])[0].items():
             question, body = request.questions.questions[qid], result[qid]

@@ -205,6 +205,14 @@ def step_lines(steps: Steps) -> list[str]:
     ]
 
 
+def server_lines(said: Mapping[str, int]) -> list[str]:
+    """What replies said besides their answers, where it bears on what the numbers are worth."""
+    told = [f"{_words(name)} {n}" for name, n in said.items() if n and name.startswith(("rows_", "answers_"))]
+    read, written = said["input_tokens"], said["output_tokens"]
+    tokens = f"tokens read {read}, written {written}" if read or written else "tokens unknown"
+    return [f"replies: {', '.join([tokens, *told])}"]
+
+
 def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:
     """What became of the questions asked, in words."""
     lines = [
@@ -217,6 +225,8 @@ def count_lines(counts: Mapping[str, Any], measured: Measured) -> list[str]:
         money = counts["money"]
         unknown = f", unknown for {money['rows_unknown']} more" if money["rows_unknown"] else ""
         lines.append(f"money: {money['total']:.6g} for {money['rows']} rows{unknown}")
+    if counts.get("server"):
+        lines += server_lines(counts["server"])
     if counts["by_reason"]:
         lines.append("reasons: " + ", ".join(f"{name} {n}" for name, n in counts["by_reason"].items()))
     for name in ("choice_accuracy", "noul_accuracy"):
