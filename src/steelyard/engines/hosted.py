@@ -41,6 +41,8 @@ class HostedEngine(Engine):
     abilities = Ability.ASYNC | Ability.CONCURRENT | Ability.PIN_MODEL
     preset: ClassVar[Preset] = Preset()
     wire_class: ClassVar[type[Wire]] = SystemOne
+    nickname: ClassVar[str] = ""
+    """Target that stands for the place the preset names."""
 
     def __init__(self, target: str | None = None, **settings: Any) -> None:
         preset, url = self._preset(target, settings)
@@ -74,7 +76,7 @@ class HostedEngine(Engine):
 
     def _preset(self, target: str | None, settings: dict[str, Any]) -> tuple[Preset, str | None]:
         """What the target means: for most engines the place of the server."""
-        return self.preset, target
+        return self.preset, None if target == self.nickname else target
 
     def _check_patience(self) -> None:
         whole = ("retries", "breaker", "max_requests")

@@ -33,10 +33,8 @@ class OpenAIChatEngine(HostedEngine):
     name = "openai_chat"
     summary = "Any OpenAI-compatible chat endpoint: one letter, judged by its log probabilities."
     target_help = "URL, or openai"
+    nickname = "openai"
     preset = CHAT
-
-    def _preset(self, target: str | None, settings: dict[str, Any]) -> tuple[Preset, str | None]:
-        return self.preset, None if target == "openai" else target
 
     async def _asked(
         self, requests: Sequence[Request], model: str | None, options: CallOptions

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from steelyard.engines.hosted import HostedEngine
-from steelyard.engines.presets import OPENAI, Preset
+from steelyard.engines.presets import OPENAI
 from steelyard.engines.wires import OpenAIDecisions
 
 
@@ -15,8 +13,6 @@ class OpenAIDecisionsEngine(HostedEngine):
     name = "openai_decisions"
     summary = "OpenAI Decisions and its mirrors: lists in, lists out, refusals counted as such."
     target_help = "URL, or openai"
+    nickname = "openai"
     preset = OPENAI
     wire_class = OpenAIDecisions
-
-    def _preset(self, target: str | None, settings: dict[str, Any]) -> tuple[Preset, str | None]:
-        return self.preset, None if target == "openai" else target
