@@ -84,6 +84,15 @@ def test_thresholds_mark_and_do_not_score(engine: Any, data: Dataset) -> None:
     assert report.overall["choice_accuracy"] == evaluate(engine, data).overall["choice_accuracy"]
 
 
+def test_lengths_cut_an_export_as_they_cut_the_checkpoint(checkpoint: Path, data: Dataset) -> None:  # noqa: F811
+    short = "max_len=56,head_max_len=40"
+    there = evaluate(f"laya:{checkpoint},{short}", data)
+    here = evaluate(f"onnx:{SHARED / 'peer' / 'tiny.onnx'},model={checkpoint},{short}", data)
+    assert here.counts["server"]["rows_truncated"] == there.counts["server"]["rows_truncated"] > 0
+    assert here.table.confidence == pytest.approx(there.table.confidence, abs=2e-4)
+    assert here.engine["settings"]["max_len"] == 56
+
+
 def test_flags_name_the_checkpoint_and_how_it_reads(
     checkpoint: Path,  # noqa: F811
     tmp_path: Path,
@@ -99,6 +108,7 @@ def test_flags_name_the_checkpoint_and_how_it_reads(
     assert engine["target"] == str(checkpoint)
     told = engine["settings"]
     assert (told["max_len"], told["head_max_len"], told["unclamped"]) == (64, 48, True)
+    assert steelyard("run", data, "-e", f"laya:{checkpoint}", "--revision", "abc").code == 2
     ran = steelyard("run", data, "-e", "laya", "--revision", "en=a", "--revision", "english=b")
     assert ran.code == 2
     assert "names one checkpoint by two of its names" in ran.err

@@ -64,8 +64,10 @@ def test_the_checkpoint_may_be_on_the_hub(
     there = evaluate(f"onnx:{SHARED / 'peer' / 'tiny.onnx'},model=some/tiny", data)
     assert quality(there.to_json()) == quality(here.to_json())
     assert there.engine["settings"]["model_revision"] == commit
-    with pytest.raises(EngineError, match="some/tiny cannot be had from the hub"):
+    with pytest.raises(EngineError, match="some/tiny is no folder, and cannot be had from the hub"):
         make_engine(f"onnx:{SHARED / 'peer' / 'tiny.onnx'},model=some/tiny,revision={'b' * 40}")
+    with pytest.raises(InputError, match="a folder has none"):
+        make_engine(spec(checkpoint, revision="b" * 40))
 
 
 def test_facts_and_identity(checkpoint: Path) -> None:

@@ -69,6 +69,8 @@ class LayaEngine(Engine):
         self._pins = pins_of(revision, routes=self._routes)
         if target is not None and not self._local and Path(target).is_dir():
             raise InputError(f"{one_line(target)}: is a folder, but not one with a checkpoint")
+        if self._local and revision is not None:
+            raise InputError("revision pins a checkpoint of the hub; a folder has none, so leave it out")
         if self._exact and self._routes:
             raise InputError("exact and unclamped need one checkpoint: name its folder or hub id")
         # Before loading, which may rewrite a tokenizer's file.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from steelyard.core.questions import KINDS, Question, option_bucket
 from steelyard.core.requests import Ability, CallOptions, Facts, Reply, Request
-from steelyard.engines._base import Engine
+from steelyard.engines._base import Engine, number_setting
 from steelyard.engines._laya_logits import softmax
 from steelyard.engines._laya_prompt import Encoded, Prompt
 from steelyard.errors import EngineError, InputError, MissingExtraError
@@ -47,23 +47,21 @@ class OnnxEngine(Engine):
         calibration: str | None = None,
         revision: str | None = None,
         subfolder: str | None = None,
+        max_len: int | None = None,
+        head_max_len: int | None = None,
         exact: bool = False,
         unclamped: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(target, **settings)
         self._model, self._exact, self._unclamped = model, bool(exact or unclamped), bool(unclamped)
-        self._commit: str | None = None
-        if model is not None and _HUB_ID.fullmatch(model) and not Path(model).exists():
-            self._folder, self._commit = downloaded(model, revision, subfolder)
-        else:
-            self._folder = Path(model or "") / (subfolder or "")
-        if model is None or not is_checkpoint(self._folder):
-            raise InputError(
-                'engine "onnx" needs model=FOLDER or HUB_ID, the checkpoint the export came from: its '
-                "configuration and tokenizer are read there"
-            )
+        self._folder, self._commit = checkpoint_of(model, revision, subfolder)
         self._config = read_config(self._folder)
+        self._lengths: dict[str, Any] = {}
+        for name, value, usual in (("max_len", max_len, 512), ("head_max_len", head_max_len, 192)):
+            if value is not None:
+                number_setting(name, value, 8, 1_000_000, whole=True)
+            self._lengths[name] = self._config.get(name, usual) if value is None else value
         self._binning: Mapping[str, Any] = {}
         self._calibration = calibration
         if calibration is not None:
@@ -84,6 +82,7 @@ class OnnxEngine(Engine):
             "model": self._model,
             "model_revision": self._commit,
             "calibration": self._calibration,
+            **self._lengths,
             "probabilities": "exact" if self._exact else "rounded",
             "unclamped": self._unclamped,
             "temperatures": msgspec.to_builtins(self._temperatures),
@@ -96,8 +95,7 @@ class OnnxEngine(Engine):
             import onnxruntime
         except ImportError:
             raise MissingExtraError(self.name, "onnxruntime", "onnx") from None
-        max_len, head = self._config.get("max_len", 512), self._config.get("head_max_len", 192)
-        self._prompt = Prompt(self._folder, max_len, head)
+        self._prompt = Prompt(self._folder, **self._lengths)
         try:
             self._session = onnxruntime.InferenceSession(str(self.target), providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -211,6 +209,29 @@ def concentration(shares: Shares) -> float:
     return min(1.0, max(0.0, 1.0 - entropy / math.log(len(shares))))
 
 
+def checkpoint_of(model: str | None, revision: str | None, subfolder: str | None) -> tuple[Path, str | None]:
+    """Folder of the checkpoint an export came from, and its commit when it is the hub's.
+
+    Raises
+    ------
+    InputError
+        None is named, the folder holds none, or a revision is asked of a folder.
+    MissingExtraError, EngineError
+        As `downloaded`.
+    """
+    if model is not None and _HUB_ID.fullmatch(model) and not Path(model).exists():
+        return downloaded(model, revision, subfolder)
+    folder = Path(model or "") / (subfolder or "")
+    if model is None or not is_checkpoint(folder):
+        raise InputError(
+            'engine "onnx" needs model=FOLDER or HUB_ID, the checkpoint the export came from: its '
+            "configuration and tokenizer are read there"
+        )
+    if revision is not None:
+        raise InputError("revision pins a checkpoint of the hub; a folder has none, so leave it out")
+    return folder, None
+
+
 def downloaded(model: str, revision: str | None, subfolder: str | None) -> tuple[Path, str]:
     """Configuration and tokenizer of a checkpoint on the hub, or in its cache: their folder and the commit.
 
@@ -231,7 +252,9 @@ def downloaded(model: str, revision: str | None, subfolder: str | None) -> tuple
             model, revision=revision, allow_patterns=[inside + CONFIG, f"{inside}tokenizer/*"]
         )
     except Exception as error:
-        raise EngineError(f"{one_line(model)} cannot be had from the hub: {one_line(error)}") from error
+        raise EngineError(
+            f"{one_line(model)} is no folder, and cannot be had from the hub: {one_line(error)}"
+        ) from error
     return Path(found) / inside, Path(found).name
 
 
