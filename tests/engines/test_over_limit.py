@@ -200,6 +200,7 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steelyard: Ca
 
 @pytest.mark.parametrize(("setting", "words"), [
     ("over_limit=coin", "over_limit must be tournament or shortlist"),
+    ("over_limit=shortlist", "over_limit needs a limit"),
     ("most_options=1", "most_options must be 2 or more"),
     ("most_options=many", "most_options"),
     ("probability_source=guess", "probability_source must be native, logprob"),
@@ -215,7 +216,7 @@ def test_levels_over_the_limit_are_refused_either_way() -> None:
     data = Dataset.from_rows([{"state": "s", "questions": {"l": level}, "expected": {"l": 1}}])
     for way in ("", ",over_limit=tournament"):
         with pytest.raises(InputError, match="4 levels; systemone takes 3; name another engine"):
-            evaluate(f"systemone:http://127.0.0.1:9,most_levels=3{way}", data)
+            evaluate(f"systemone:http://127.0.0.1:9,most_levels=3,most_options=9{way}", data)
 
 
 def test_where_probabilities_come_from_is_said() -> None:

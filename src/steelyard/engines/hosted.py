@@ -61,6 +61,8 @@ class HostedEngine(Engine):
             )
         if way not in (None, *WAYS):
             raise InputError(f"setting over_limit must be {' or '.join(WAYS)}, got {quote(way)}")
+        if way is not None and not (preset.most_options or preset.most_questions):
+            raise InputError("over_limit needs a limit: set most_options or most_questions, as none is known")
         self._over = None if way is None else OverLimit(way, preset.most_options, preset.most_questions)
         self._way = way
         self._base = _url(url or preset.base_url, account, self.name)
