@@ -93,6 +93,29 @@ def test_lengths_cut_an_export_as_they_cut_the_checkpoint(checkpoint: Path, data
     assert here.engine["settings"]["max_len"] == 56
 
 
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_the_router_says_who_answered(
+    checkpoint: Path,  # noqa: F811
+    data: Dataset,
+    engine: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    batch_size: int,
+) -> None:
+    router = laya.Router
+    names = dict.fromkeys(("english", "multilingual", "typed-decisions"), str(checkpoint))
+    monkeypatch.setattr(laya, "Router", lambda **how: router(models=names, **how))
+    routed = make_engine("laya:auto")
+    options = RunOptions(batch_size=batch_size)
+    report = evaluate(routed, data, options=options)
+    assert quality(report.to_json()) == pytest.approx(quality(evaluate(engine, data).to_json()), abs=5e-5)
+    assert "revisions" not in report.counts["server"]  # folders have none
+    monkeypatch.setattr(type(routed._agent), "loaded_revisions", dict.fromkeys(names, "abc"))
+    assert evaluate(routed, data, options=options, out=tmp_path).counts["server"]["revisions"] == ["abc"]
+    line = json.loads((tmp_path / "replies.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (line["model"] in names, line["facts"]["revision"]) == (True, "abc")
+
+
 def test_flags_name_the_checkpoint_and_how_it_reads(
     checkpoint: Path,  # noqa: F811
     tmp_path: Path,

@@ -57,6 +57,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         Answers whose rounded probabilities were scaled to sum to 1.
     truncated : bool
         The server says it read only a part of the state.
+    revision : str or None
+        Commit of the checkpoint that answered, where the engine found it out while running.
     narrowed : int
         Choices asked about some of their options only, as they have more than the server takes.
     """
@@ -69,6 +71,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     renormalised: int = 0
     truncated: bool = False
     narrowed: int = 0
+    revision: str | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, eq=False):

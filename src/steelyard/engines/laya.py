@@ -109,7 +109,11 @@ class LayaEngine(Engine):
 
     def answer(self, requests: Sequence[Request], options: CallOptions) -> Sequence[Reply]:
         results = self._results(requests, options)
-        replies = [reply_of(request, result) for request, result in zip(requests, results, strict=True)]
+        # The router finds out while it loads which commit a checkpoint is of.
+        commits = self._agent.loaded_revisions if self._routes else {}
+        replies = [
+            reply_of(request, result, commits) for request, result in zip(requests, results, strict=True)
+        ]
         return self._sharpened(requests, replies) if self._exact else replies
 
     def _results(self, requests: Sequence[Request], options: CallOptions) -> Any:
@@ -224,13 +228,15 @@ def import_laya(engine: str) -> Any:
     return laya
 
 
-def reply_of(request: Request, result: Any) -> Reply:
-    """A result of the library with what it says of tokens and truncation."""
+def reply_of(request: Request, result: Any, commits: Mapping[str, str | None]) -> Reply:
+    """A result of the library with what it says of tokens, truncation and the checkpoint that answered."""
     reply = reply_from_body(request.row, result)
     usage = result.get("usage")
+    commit = commits.get(reply.model or "")
     if not isinstance(usage, dict):
-        return reply
+        return reply if commit is None else msgspec.structs.replace(reply, facts=Facts(revision=commit))
     facts = Facts(
+        revision=commit,
         input_tokens=usage.get("input_tokens"),
         output_tokens=usage.get("output_tokens"),
         truncated=bool(usage.get("truncated")),

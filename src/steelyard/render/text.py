@@ -205,7 +205,7 @@ def step_lines(steps: Steps) -> list[str]:
     ]
 
 
-def server_lines(said: Mapping[str, int]) -> list[str]:
+def server_lines(said: Mapping[str, Any]) -> list[str]:
     """What replies said besides their answers, where it bears on what the numbers are worth."""
     told = [f"{_words(name)} {n}" for name, n in said.items() if n and name.startswith(("rows_", "answers_"))]
     read, written = said["input_tokens"], said["output_tokens"]

@@ -61,6 +61,7 @@ def _said(facts: RowFacts) -> dict[str, Any]:
     if not said:
         return {}
     tokens = [one.input_tokens for one in said if one.input_tokens is not None]
+    commits = sorted({one.revision for one in said if one.revision is not None})
     written = [one.output_tokens for one in said if one.output_tokens is not None]
     return {
         "server": {
@@ -71,6 +72,7 @@ def _said(facts: RowFacts) -> dict[str, Any]:
             "rows_truncated": sum(one.truncated for one in said),
             "answers_renormalised": sum(one.renormalised for one in said),
             "answers_narrowed": sum(one.narrowed for one in said),
+            **({"revisions": commits} if commits else {}),
         }
     }
 
