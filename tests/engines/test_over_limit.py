@@ -263,3 +263,20 @@ def test_two_decimals_are_recognised(
                 "run", "d.jsonl", "-e", f"systemone:{server.url},rounds=false", "--on-error", "skip"
             )
         assert ("confidences have 2 decimals" in ran.out) == (decimals == 2), ran.err
+
+
+def test_a_chat_pays_only_for_what_it_asked(tmp_path: Path) -> None:
+    one = {"type": "choice", "instructions": "?", "criteria": {"only": None}}
+    rows = [{"state": "s", "questions": {"a": big(30)}, "expected": {"a": "option 1"}}]
+    with FakeServer() as server:
+        spec = f"openai_chat:{server.url},cache={tmp_path},price_input=1,price_output=0"
+        first = evaluate(spec, Dataset.from_rows(rows)).counts
+        again = [
+            {"state": "s", "questions": {"a": big(30), "f": FLAG}, "expected": {"a": "option 1", "f": True}}
+        ]
+        second = evaluate(spec, Dataset.from_rows(again)).counts
+        assert 0 < second["money"]["total"] < first["money"]["total"]
+        none = evaluate(
+            spec, Dataset.from_rows([{"state": "s", "questions": {"o": one}, "expected": {"o": "only"}}])
+        )
+    assert (none.counts["money"]["total"], none.counts["server"]["rows_without_usage"]) == (0, 0)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from steelyard.core.questions import Question, described
+from steelyard.engines._base import number_setting
 from steelyard.errors import InputError, MissingExtraError
 from steelyard.formats.jsontext import JsonFault, dumps, one_line, strict_loads
 
@@ -19,8 +20,25 @@ LEAST_HEAD_TOKENS = 8
 """Instructions keep so many tokens, however many options there are."""
 ROOM = 16
 """Where options leave less of the head than this, each is cut."""
+USUAL = {"max_len": 512, "head_max_len": 192}
+"""Lengths of a checkpoint that says none."""
 UNSAID = {"false": "no, the statement does not hold", "true": "yes, the statement holds"}
 """What the sides of a yes/no question say where the author says nothing."""
+
+
+def lengths(max_len: int | None, head_max_len: int | None) -> dict[str, int | None]:
+    """The two lengths as settings name them.
+
+    Raises
+    ------
+    InputError
+        Not a whole number from 8 on.
+    """
+    named = {"max_len": max_len, "head_max_len": head_max_len}
+    for name, value in named.items():
+        if value is not None:
+            number_setting(name, value, 8, 1_000_000, whole=True)
+    return named
 
 
 class Encoded(msgspec.Struct, frozen=True):

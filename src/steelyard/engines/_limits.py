@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from steelyard.errors import EngineFailedError
+
+
+def total(values: Iterable[Any]) -> Any:
+    """Sum of what several calls tell, 0 without a call; None where one does not tell it."""
+    found = list(values)
+    return None if None in found else sum(found)
 
 
 class Pace:

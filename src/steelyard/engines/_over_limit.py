@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.core.questions import Question, QuestionSet
 from steelyard.core.requests import Facts, Failure, Reply, Request
+from steelyard.engines._limits import total
 from steelyard.engines.lexical import ngram_vector
 from steelyard.formats.jsontext import dumps, quote
 from steelyard.formats.questions import parse_questions
@@ -139,25 +140,20 @@ class _Calls:
 
     def reply(self, answers: Body, failure: Failure | None, narrowed: int = 0) -> Reply:
         """One reply with the tokens and the money of all calls; what one does not tell is unknown of all."""
-        said = [one.facts for one in self._made if one.facts is not None]
+        said = [one.facts or Facts() for one in self._made]
         facts = Facts(
-            input_tokens=_total(one.input_tokens for one in said),
-            output_tokens=_total(one.output_tokens for one in said),
+            input_tokens=total(one.input_tokens for one in said),
+            output_tokens=total(one.output_tokens for one in said),
             request_id=said[-1].request_id if said else None,
-            server_ms=_total(one.server_ms for one in said),
+            server_ms=total(one.server_ms for one in said),
             attempts=max((one.attempts for one in said), default=1),
             renormalised=sum(one.renormalised for one in said),
             truncated=any(one.truncated for one in said),
             narrowed=narrowed,
         )
         model = self._made[-1].model if self._made else None
-        cost = _total(one.cost for one in self._made)
+        cost = total(one.cost for one in self._made)
         return Reply(self.request.row, answers if failure is None else None, model, failure, cost, facts)
-
-
-def _total(values: Iterable[Any]) -> Any:
-    found = list(values)
-    return None if not found or None in found else sum(found)
 
 
 def narrowed(body: Body, question: Question, labels: Iterable[str]) -> Body:

@@ -69,7 +69,6 @@ class HostedEngine(Engine):
         self._secret = read_secret(preset.key_env, key_file)
         self._speaks = self.wire_class(preset.yes_no)
         self._cache_path = cache
-        self._named = target
         super().__init__(target if self.target_help else None)
         if preset.batch_path:
             self.abilities = self.abilities | Ability.BATCH

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from steelyard.core.requests import Ability, CallOptions, Facts, Reply, Request
-from steelyard.engines._base import Engine, number_setting
+from steelyard.engines._base import Engine
+from steelyard.engines._laya_prompt import lengths
 from steelyard.engines.python import reply_from_body
 from steelyard.errors import EngineError, InputError, MissingExtraError
-from steelyard.formats.checkpoint import folder_sha256, is_checkpoint, read_config, temperatures
+from steelyard.formats.checkpoint import folder_sha256, is_checkpoint, no_commit, read_config, temperatures
 from steelyard.formats.jsontext import one_line, quote
 
 if TYPE_CHECKING:
@@ -55,11 +56,8 @@ class LayaEngine(Engine):
         unclamped: bool = False,
         **settings: Any,
     ) -> None:
-        for name, value in (("max_len", max_len), ("head_max_len", head_max_len)):
-            if value is not None:
-                number_setting(name, value, 8, 1_000_000, whole=True)
         self._device, self._subfolder = device, subfolder
-        self._lengths = {"max_len": max_len, "head_max_len": head_max_len}
+        self._lengths = lengths(max_len, head_max_len)
         self._exact, self._unclamped = bool(exact or unclamped), bool(unclamped)
         self._local = target is not None and is_checkpoint(target)
         self._config = read_config(target) if self._local and target is not None else None
@@ -69,8 +67,8 @@ class LayaEngine(Engine):
         self._pins = pins_of(revision, routes=self._routes)
         if target is not None and not self._local and Path(target).is_dir():
             raise InputError(f"{one_line(target)}: is a folder, but not one with a checkpoint")
-        if self._local and revision is not None:
-            raise InputError("revision pins a checkpoint of the hub; a folder has none, so leave it out")
+        if self._local:
+            no_commit(revision)
         if self._exact and self._routes:
             raise InputError("exact and unclamped need one checkpoint: name its folder or hub id")
         # Before loading, which may rewrite a tokenizer's file.

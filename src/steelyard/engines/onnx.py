@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 
 from steelyard.core.questions import KINDS, Question, option_bucket
 from steelyard.core.requests import Ability, CallOptions, Facts, Reply, Request
-from steelyard.engines._base import Engine, number_setting
+from steelyard.engines._base import Engine
 from steelyard.engines._laya_logits import softmax
-from steelyard.engines._laya_prompt import Encoded, Prompt
+from steelyard.engines._laya_prompt import USUAL, Encoded, Prompt, lengths
 from steelyard.errors import EngineError, InputError, MissingExtraError
-from steelyard.formats.checkpoint import CONFIG, is_checkpoint, read_config, temperatures
-from steelyard.formats.jsontext import JsonFault, one_line, strict_loads
+from steelyard.formats.checkpoint import (
+    CONFIG,
+    is_checkpoint,
+    no_commit,
+    read_config,
+    read_object,
+    temperatures,
+)
+from steelyard.formats.jsontext import one_line
 
 if TYPE_CHECKING:
     from steelyard.formats.dataset import Dataset
@@ -57,11 +64,10 @@ class OnnxEngine(Engine):
         self._model, self._exact, self._unclamped = model, bool(exact or unclamped), bool(unclamped)
         self._folder, self._commit = checkpoint_of(model, revision, subfolder)
         self._config = read_config(self._folder)
-        self._lengths: dict[str, Any] = {}
-        for name, value, usual in (("max_len", max_len, 512), ("head_max_len", head_max_len, 192)):
-            if value is not None:
-                number_setting(name, value, 8, 1_000_000, whole=True)
-            self._lengths[name] = self._config.get(name, usual) if value is None else value
+        self._lengths: dict[str, Any] = {
+            name: self._config.get(name, USUAL[name]) if value is None else value
+            for name, value in lengths(max_len, head_max_len).items()
+        }
         self._binning: Mapping[str, Any] = {}
         self._calibration = calibration
         if calibration is not None:
@@ -227,8 +233,7 @@ def checkpoint_of(model: str | None, revision: str | None, subfolder: str | None
             'engine "onnx" needs model=FOLDER or HUB_ID, the checkpoint the export came from: its '
             "configuration and tokenizer are read there"
         )
-    if revision is not None:
-        raise InputError("revision pins a checkpoint of the hub; a folder has none, so leave it out")
+    no_commit(revision)
     return folder, None
 
 
@@ -259,13 +264,8 @@ def downloaded(model: str, revision: str | None, subfolder: str | None) -> tuple
 
 
 def _calibration(path: str) -> dict[str, Any]:
-    try:
-        found = strict_loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"{one_line(path)}: cannot be read: {error.strerror or error}") from None
-    except JsonFault as error:
-        raise InputError(f"{one_line(path)}: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("temperature"), list):
+    found = read_object(Path(path), "a calibration")
+    if not isinstance(found.get("temperature"), list):
         raise InputError(f"{one_line(path)}: a calibration is an object with a list of temperatures")
     known = ("temperature", "temperature_by_options", "binning_map")
     return {name: found[name] for name in known if name in found}

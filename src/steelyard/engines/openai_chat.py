@@ -9,6 +9,7 @@ from typing import Any
 
 from steelyard.core.questions import Question
 from steelyard.core.requests import CallOptions, Facts, Reply, Request
+from steelyard.engines._limits import total
 from steelyard.engines.hosted import HostedEngine
 from steelyard.engines.presets import Preset
 from steelyard.engines.wires import WireFault, tokens_of
@@ -75,19 +76,19 @@ class OpenAIChatEngine(HostedEngine):
 
     def _gathered(self, request: Request, answers: dict[str, Any], made: Calls) -> Reply:
         counts = [tokens_of(answered.body) for answered in made]
-        read, written = ([pair[at] for pair in counts] for at in (0, 1))
         facts = Facts(
-            input_tokens=None if None in read else sum(filter(None, read)),
-            output_tokens=None if None in written else sum(filter(None, written)),
+            input_tokens=total(read for read, _ in counts),
+            output_tokens=total(written for _, written in counts),
             attempts=max((answered.attempts for answered in made), default=1),
         )
-        kept = all(answered.kept for answered in made)
+        pairs = zip(made, counts, strict=True)
+        cost = total(0.0 if answered.kept else self._cost(*pair) for answered, pair in pairs)
         model = next((answered.body.get("model") for answered in made), None)
         return Reply(
             request.row,
             answers,
             model if isinstance(model, str) else None,
-            cost=0.0 if kept else self._cost(facts.input_tokens, facts.output_tokens),
+            cost=cost,
             facts=facts,
         )
 

@@ -57,7 +57,29 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     InputError
         Missing, unreadable, or no JSON object.
     """
-    path = Path(folder) / CONFIG
+    return read_object(Path(folder) / CONFIG, "a checkpoint's configuration")
+
+
+def no_commit(revision: str | None) -> None:
+    """Refuse a commit for a folder.
+
+    Raises
+    ------
+    InputError
+        One is named.
+    """
+    if revision is not None:
+        raise InputError("revision pins a checkpoint of the hub; a folder has none, so leave it out")
+
+
+def read_object(path: Path, what: str) -> dict[str, Any]:
+    """A file that holds one JSON object; `what` names it in the message.
+
+    Raises
+    ------
+    InputError
+        Missing, unreadable, or no JSON object.
+    """
     try:
         found = strict_loads(path.read_bytes())
     except OSError as error:
@@ -65,7 +87,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     except JsonFault as error:
         raise InputError(f"{one_line(path)}: {error}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{one_line(path)}: a checkpoint's configuration is an object")
+        raise InputError(f"{one_line(path)}: {what} is an object")
     return found
 
 

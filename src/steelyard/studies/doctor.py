@@ -68,7 +68,8 @@ def doctor(engine: Engine) -> list[Check]:
     InputError, EngineError
         It cannot be asked at all.
     """
-    return [check for examine in _CHECKS for check in examine(_Patient(engine))]
+    patient = _Patient(engine)
+    return [check for examine in _CHECKS for check in examine(patient)]
 
 
 class _Patient:
@@ -76,7 +77,7 @@ class _Patient:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._noise: float | None = None
+        self._repeats: np.ndarray[Any, Any] | None = None
 
     def ask(
         self,
@@ -105,13 +106,16 @@ class _Patient:
         found[asked.row[fine]] = asked.value[fine]
         return found
 
+    def spread(self) -> np.ndarray[Any, Any]:
+        """How far three repeats of each question differ; NaN where one was not answered."""
+        if self._repeats is None:
+            self._repeats = np.ptp(np.stack([self.yes(STATES) for _ in range(3)]), axis=0)
+        return self._repeats
+
     def noise(self) -> float:
         """How far repeats of a question may differ."""
-        if self._noise is None:
-            runs = np.stack([self.yes(STATES) for _ in range(3)])
-            spread = np.ptp(runs, axis=0)
-            self._noise = SAME + (0.0 if np.isnan(spread).all() else 1.5 * float(np.nanmax(spread)))
-        return self._noise
+        spread = self.spread()
+        return SAME + (0.0 if np.isnan(spread).all() else 1.5 * float(np.nanmax(spread)))
 
 
 def _types(patient: _Patient) -> Iterator[Check]:
@@ -147,11 +151,11 @@ def _labels(first: Asked, second: Asked) -> list[tuple[int, int]]:
 
 
 def _noise(patient: _Patient) -> Iterator[Check]:
-    runs = np.stack([patient.yes(STATES) for _ in range(3)])
-    if np.isnan(runs).any():
+    spread = patient.spread()
+    if np.isnan(spread).any():
         yield Check("repeat noise", "skip", "not all were answered")
         return
-    most = float((runs.max(axis=0) - runs.min(axis=0)).max())
+    most = float(spread.max())
     said = f"P(yes) of a repeated question differs by at most {most:.4f}"
     yield Check("repeat noise", "pass" if most <= SAME else "warn", said, {"most": most})
 
